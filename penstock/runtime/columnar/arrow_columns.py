@@ -11,7 +11,7 @@ import pyarrow as pa
 from penstock.errors import ArgumentError, ArgumentTypeError, RecordError
 from penstock.graph.operator_specs.columnar.common import column
 from penstock.runtime.columnar.arrow_types import arrow_field, arrow_type
-from penstock.runtime.columnar.dtypes import dtype_of, schema_of
+from penstock.runtime.columnar.dtypes import dtype_of, dtype_with_maps, schema_of
 from penstock.sql import types as t
 
 _Convert = Callable[[pa.Array, t.DataType], pa.Array]
@@ -32,6 +32,16 @@ def arrow_table(frame: pl.DataFrame, names: Sequence[str], types: Sequence[t.Dat
         chunks = [_to_arrow(chunk, kind, field.name) for chunk in given.column(at).chunks]
         columns.append(pa.chunked_array(chunks, field.type))
     return pa.table(columns, schema=schema)
+
+
+def named_frame(
+    frame: pl.DataFrame, names: Sequence[str], types: Sequence[t.DataType]
+) -> pl.DataFrame:
+    """Return the columns c0, c1, ... of a frame with their names, and with maps as such."""
+    return frame.select(
+        pl.col(column(at)).cast(dtype_with_maps(kind)).alias(name)
+        for at, (name, kind) in enumerate(zip(names, types, strict=True))
+    )
 
 
 def _to_arrow(array: pa.Array, kind: t.DataType, name: str) -> pa.Array:

@@ -11,15 +11,14 @@ import pyarrow as pa
 
 from penstock.common.job_client import JobClient
 from penstock.errors import ArgumentError
-from penstock.graph.operator_specs.columnar.common import column
-from penstock.runtime.columnar.arrow_columns import arrow_table
+from penstock.runtime.columnar.arrow_columns import arrow_table, named_frame
 from penstock.runtime.columnar.changelogs import (
     KINDS,
     concat_changes,
     final_frame,
     kind_numbers,
 )
-from penstock.runtime.columnar.dtypes import dtype_with_maps, schema_of
+from penstock.runtime.columnar.dtypes import schema_of
 from penstock.sql import types as t
 
 #: The column of batches that says what each row does
@@ -109,7 +108,4 @@ class ColumnResult:
         return final_frame(concat_changes(parts), self._types)
 
     def _named(self, frame: pl.DataFrame) -> pl.DataFrame:
-        return frame.select(
-            pl.col(column(at)).cast(dtype_with_maps(kind)).alias(name)
-            for at, (name, kind) in enumerate(zip(self._names, self._types, strict=True))
-        )
+        return named_frame(frame, self._names, self._types)
