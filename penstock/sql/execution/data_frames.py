@@ -35,7 +35,11 @@ def plan_of_polars(frame: Any, schema: Any, splits: int) -> LogicalStreamScan:
             f"df must be a polars.DataFrame or LazyFrame, got {_shown_type(frame)}", hint=hint
         )
     _check_polars(frame)
-    return _plan(pa.table(frame), schema, splits)
+    categories = [
+        name for name, dtype in frame.schema.items() if isinstance(dtype, pl.Categorical | pl.Enum)
+    ]
+    plain = frame.with_columns(pl.col(categories).cast(pl.String)) if categories else frame
+    return _plan(pa.table(plain), schema, splits)
 
 
 _METHODS = {"pandas": "from_pandas", "pyarrow": "from_arrow"}
