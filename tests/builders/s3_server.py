@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import urllib.request
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from pyarrow import fs
 
 BUCKET = "streams"
 KEY, SECRET = "penstock", "very-secret"
+_PATIENCE_S = 300
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,13 @@ class S3Server:
             endpoint_override=self.endpoint,
             scheme="http",
             region="us-east-1",
-            allow_bucket_creation=True,
+            connect_timeout=_PATIENCE_S,
+            request_timeout=_PATIENCE_S,
         )
-        self.files.create_dir(BUCKET)
+        # The first request loads moto's model of S3. pyarrow would give up after three seconds without an answer.
+        create = urllib.request.Request(f"http://{self.endpoint}/{BUCKET}", method="PUT")
+        with urllib.request.urlopen(create, timeout=_PATIENCE_S):
+            pass
 
     def close(self):
         self._server.shutdown()

@@ -115,8 +115,8 @@ def test_the_programs_would_notice_if_their_state_were_not_restored(
     name: str, mode: str, undisturbed: Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     LOSE[zoo.PROGRAMS[name].keeps](monkeypatch)
-    # In pipelined mode, not every checkpoint finds records that wait for an answer.
-    numbers = (4,) if mode == EPOCHS else range(3, 13)
+    # Not every checkpoint finds records that wait for an answer: in pipelined mode, and on a machine that is busy.
+    numbers = range(3, 13)
     with protocol_faults(*(StepFault("after write_manifest", n) for n in numbers)) as faults:
         found, _ = run_with_faults(name, "hashmap", mode)
     assert faults.struck

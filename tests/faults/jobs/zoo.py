@@ -350,23 +350,20 @@ class Lookup(AsyncFunction):
 
     barrier_wait_millis = 0
 
-    def __init__(self, inputs: Inputs) -> None:
-        # In pipelined mode, the barrier may come some time after them.
-        self.latency_s = 0.05 if inputs.pipelined else 0.004
-
     async def async_invoke(self, value: Event) -> list[Any]:
-        await asyncio.sleep(self.latency_s + value[1] % 3 / 1000)
+        # The barrier may come some time after the value.
+        await asyncio.sleep(0.05 + value[1] % 3 / 1000)
         return [("found", value)]
 
 
 @program("operator")
 def async_ordered(inputs: Inputs) -> DataStream:
-    return AsyncDataStream.ordered_wait(inputs.left, Lookup(inputs), Time.seconds(30), 20)
+    return AsyncDataStream.ordered_wait(inputs.left, Lookup(), Time.seconds(30), 20)
 
 
 @program("operator")
 def async_unordered(inputs: Inputs) -> DataStream:
-    return AsyncDataStream.unordered_wait(inputs.left, Lookup(inputs), Time.seconds(30), 20)
+    return AsyncDataStream.unordered_wait(inputs.left, Lookup(), Time.seconds(30), 20)
 
 
 @program()
