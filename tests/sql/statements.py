@@ -167,6 +167,10 @@ RANKS = (
     "SELECT id, SUM(v) OVER (ORDER BY ts RANGE BETWEEN INTERVAL '1' SECOND PRECEDING AND INTERVAL '1' SECOND FOLLOWING) FROM stock",
     "SELECT id, PERCENT_RANK() OVER (ORDER BY id), CUME_DIST() OVER (ORDER BY id), LEAD(price, 2, 0) OVER (ORDER BY id) FROM orders",
     "SELECT id, MAX(d) OVER (PARTITION BY k ORDER BY m, id), FIRST_VALUE(s) OVER (PARTITION BY k ORDER BY id), LAST_VALUE(s) OVER (PARTITION BY k ORDER BY id) FROM wide",
+    f"SELECT id, rn FROM {_rank('ROW_NUMBER', 'person', 'id')} WHERE rn <= 2 AND rn < 5 AND 4 >= rn AND rn >= 1",
+    f"SELECT id, rn FROM {_rank('ROW_NUMBER', 'person', 'id')} WHERE rn > 1 AND rn >= 1 AND rn <= 3 AND rn + id > 4 AND rn IS NOT NULL",
+    f"SELECT id, rn FROM {_rank('ROW_NUMBER', 'price', 'id')} WHERE rn <= 3 AND rn <= price AND rn < id",
+    f"SELECT id FROM {_rank('RANK', 'person', 'price')} WHERE 3 = rn AND person > 1 AND id > 2",
 )  # fmt: skip
 SETS = (
     "SELECT person FROM orders UNION SELECT age FROM people",
@@ -185,6 +189,19 @@ SETS = (
     "SELECT id, price + 1, CAST(price AS STRING), CASE WHEN price > 4 THEN 'high' WHEN price IS NULL THEN 'none' END FROM orders WHERE price > 1 OR person IS NULL",
     "SELECT id FROM orders WHERE 1 = 2",
     "SELECT id FROM orders WHERE price > 1 AND price > 1 AND 2 > 1",
+    "SELECT person, price FROM orders INTERSECT SELECT age, id FROM people",
+    "SELECT person, price FROM orders EXCEPT SELECT age, id FROM people",
+    "SELECT person, price FROM orders EXCEPT ALL SELECT id, age FROM people WHERE id > 1",
+    "SELECT id, e FROM orders CROSS JOIN UNNEST(ARRAY[person, price]) AS t (e) WHERE id > 2 AND e > id AND RAND() < 2",
+    "SELECT id, rn FROM (SELECT id, price, ROW_NUMBER() OVER (PARTITION BY person ORDER BY id) AS rn, person FROM orders) WHERE person > 1 AND price > 2 AND id + person > 3",
+    "SELECT person, n FROM (SELECT person, price, COUNT(*) AS n FROM orders GROUP BY person, price) WHERE person > 1 AND price < person AND n > 1",
+    "SELECT o.id FROM orders o LEFT JOIN people p ON o.person = p.id WHERE p.age > 1 AND o.price > 2 AND p.name LIKE 'a%' AND COALESCE(p.age, 1) = 1",
+    "SELECT o.id, p.id FROM orders o FULL JOIN people p ON o.person = p.id WHERE o.price > 1 AND p.age IS NULL",
+    "SELECT o.id, p.id FROM orders o RIGHT JOIN people p ON o.person = p.id AND o.price > 1 AND p.age > 1 WHERE o.id > 1 OR p.id > 1",
+    "SELECT id FROM orders o WHERE price > 1 AND EXISTS (SELECT 1 FROM people p WHERE p.id = o.person AND o.price > 3 AND p.age > 1)",
+    "SELECT id FROM (SELECT id, price FROM orders UNION ALL SELECT id, age FROM people) WHERE price > 3 AND id < 5",
+    "SELECT id FROM (SELECT id, price FROM orders ORDER BY price, id LIMIT 3) WHERE id > 1",
+    "SELECT id FROM grown LIMIT 2",
 )  # fmt: skip
 WINDOWS = (
     f"SELECT window_start, window_end, k, COUNT(*), SUM(v), MAX(v) FROM {_TUMBLE} GROUP BY window_start, window_end, k",
@@ -256,6 +273,7 @@ TIMES = (
     "SELECT l.id, s.w FROM bids l LEFT JOIN small FOR SYSTEM_TIME AS OF l.pt AS s ON l.k = s.k AND s.w = 3 AND s.name = 'a' AND l.v > s.w",
     "SELECT /*+ LOOKUP('table' = 's', 'async' = 'true', 'output-mode' = 'allow_unordered', 'capacity' = '7', 'timeout' = '9 s') */ l.id, s.w FROM bids l JOIN small FOR SYSTEM_TIME AS OF l.pt AS s ON l.k = s.k",
     "SELECT /*+ LOOKUP('table' = 's', 'retry-predicate' = 'lookup_miss', 'retry-strategy' = 'fixed_delay', 'fixed-delay' = '2 s', 'max-attempts' = '5') */ l.id, s.w FROM bids l LEFT JOIN small FOR SYSTEM_TIME AS OF l.pt AS s ON l.k + 1 = s.k",
+    "SELECT l.id, s.name FROM bids l JOIN small FOR SYSTEM_TIME AS OF l.pt AS s ON l.k = s.k AND s.k = 3 AND s.w = 4 AND 5 = s.w AND l.v = s.w WHERE s.name <> 'b'",
 )  # fmt: skip
 WRITES = (
     "INSERT INTO mirror SELECT id, person, price FROM orders",
