@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ArgumentError
+from penstock.sql.table_api.column_selection import ColumnsExpression
 from penstock.sql.table_api.expression import (
     ColumnExpression,
-    ColumnsExpression,
     Expression,
     as_expression,
 )

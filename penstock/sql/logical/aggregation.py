@@ -26,7 +26,8 @@ from penstock.sql.logical.blocks import (
     aggregates_in,
     own_parts,
 )
-from penstock.sql.logical.expressions import WINDOW_PROPERTIES, Expressions
+from penstock.sql.logical.expressions import Expressions
+from penstock.sql.logical.function_names import WINDOW_PROPERTIES
 from penstock.sql.logical.nodes import Field, LogicalAggregate, Schema
 from penstock.sql.parse import trees
 from penstock.sql.types import BigIntType

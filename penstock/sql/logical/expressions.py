@@ -27,6 +27,7 @@ from penstock.sql.expr.nodes import (
 )
 from penstock.sql.expr.typing import STRING, is_ordered, is_text
 from penstock.sql.logical.conditions import field_access
+from penstock.sql.logical.function_names import BINARY, WINDOW_PROPERTIES
 from penstock.sql.logical.literals import interval_type, literal_of, text_literal
 from penstock.sql.logical.scope import AmbiguousNameError, NameScope, ResolvedName
 from penstock.sql.parse import trees
@@ -46,26 +47,6 @@ from penstock.sql.types import (
 
 if TYPE_CHECKING:
     from penstock.sql.logical.context import LogicalPlanContext
-
-# trees of sqlglot with two operands -> the name of the function
-BINARY: dict[type[exp.Expr], str] = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.Add: "+",
-    exp.Sub: "-",
-    exp.Mul: "*",
-    exp.Div: "/",
-    exp.Mod: "%",
-    exp.DPipe: "||",
-    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
-    exp.NullSafeNEQ: "IS DISTINCT FROM",
-    exp.Like: "LIKE",
-    exp.SimilarTo: "SIMILAR TO",
-}
 
 
 class Expressions:
@@ -584,14 +565,6 @@ class Expressions:
     visit_withingroup = visit_filter
     visit_ignorenulls = visit_filter
     visit_respectnulls = visit_filter
-
-
-# The auxiliary functions of group windows: the window and its property.
-WINDOW_PROPERTIES = {
-    f"{kind}_{what}": (kind, what.lower())
-    for kind in ("TUMBLE", "HOP", "SESSION")
-    for what in ("START", "END", "ROWTIME", "PROCTIME")
-}
 
 
 def _given(symbols: dict[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from penstock.sql.logical.decorrelation import (
     keyed,
     pulled,
 )
-from penstock.sql.logical.expressions import BINARY
+from penstock.sql.logical.function_names import BINARY
 from penstock.sql.logical.nodes import (
     Field,
     LogicalAggregate,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.errors import ArgumentError, ArgumentTypeError
+from penstock.sql.table_api.column_selection import ColumnRangeExpression, ColumnsExpression
 from penstock.sql.table_api.expression import (
     ColumnExpression,
-    ColumnRangeExpression,
-    ColumnsExpression,
     Expression,
     RowCountExpression,
     TemplateExpression,
