@@ -36,7 +36,7 @@ class GroupedTable:
         self._keys = keys
         self._window = window
 
-    def select(self, *fields: Any) -> Table:
+    def select(self, *fields: object) -> Table:
         """Compute columns of keys and aggregates."""
         table = self._table
         scope = table._scope(window=self._window)  # noqa: SLF001 - its Table
@@ -61,7 +61,7 @@ class AggregatedTable:
         self._grouped = grouped
         self._func = func
 
-    def select(self, *fields: Any) -> Table:
+    def select(self, *fields: object) -> Table:
         """Choose columns: keys and, by its alias, the aggregate, or the fields of the row that it gives. '*' is all of them.
 
         Without an alias they have the names that Flink makes: TMP_0, or TMP_0$field for the fields of a row.
@@ -104,7 +104,7 @@ class GroupWindowedTable:
         self._table = table
         self._window = window
 
-    def group_by(self, *fields: Any) -> WindowGroupedTable:
+    def group_by(self, *fields: object) -> WindowGroupedTable:
         """Group rows by the window and further expressions."""
         keys = expanded(fields, [])
         named = {each.name for each in keys if isinstance(each, ColumnExpression)}
@@ -128,7 +128,7 @@ class OverWindowedTable:
         self._table = table
         self._windows = windows
 
-    def select(self, *fields: Any) -> Table:
+    def select(self, *fields: object) -> Table:
         """Compute columns, aggregates over the windows among them."""
         table = self._table
         scope = table._scope(over=self._windows)  # noqa: SLF001 - its Table

@@ -187,7 +187,7 @@ class Table:
 
     # Columns
 
-    def select(self, *fields: Any) -> Table:
+    def select(self, *fields: object) -> Table:
         """Compute columns."""
         return self._select(self._shown(fields))
 
@@ -235,7 +235,7 @@ class Table:
             )
         )
 
-    def drop_columns(self, *fields: Any) -> Table:
+    def drop_columns(self, *fields: object) -> Table:
         """Leave out columns."""
         gone = [
             each.name
@@ -303,7 +303,7 @@ class Table:
         """Keep one of equal rows."""
         return self._query(f"SELECT DISTINCT * FROM {self}")  # noqa: S608
 
-    def order_by(self, *fields: Any) -> Table:
+    def order_by(self, *fields: object) -> Table:
         """Sort the rows: over streams, by time, or together with fetch."""
         scope = self._scope()
         keys = ", ".join(each.sql(scope) for each in expanded(fields, self._names))
@@ -408,7 +408,7 @@ class Table:
 
     # Groups and windows
 
-    def group_by(self, *fields: Any) -> GroupedTable:
+    def group_by(self, *fields: object) -> GroupedTable:
         """Group rows by expressions."""
         return GroupedTable(*self._with_keys(expanded(fields, self._names)))
 
@@ -508,7 +508,7 @@ class JoinedTable(Table):
         return self._query(text)
 
 
-def _name(given: Any) -> str:
+def _name(given: object) -> str:
     if isinstance(given, str):
         return given
     if isinstance(given, ColumnExpression):
