@@ -2,4 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 __version__ = "0.1.0"
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Add the magics of notebooks: called by `%load_ext penstock`."""
+    from penstock.notebook.extension import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Take them away again: called by `%unload_ext penstock`."""
+    from penstock.notebook.extension import unload
+
+    unload(shell)

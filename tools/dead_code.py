@@ -77,6 +77,12 @@ ALLOWED = {
         "pytestmark",
     ],
     "read by Python": ["dont_write_bytecode"],
+    "called by IPython": [
+        "_repr_html_",
+        "flink_cluster",
+        "load_ipython_extension",
+        "unload_ipython_extension",
+    ],
     "read by psycopg": ["nonblocking"],
     "read by shlex": ["commenters", "whitespace_split"],
     "found by name": ["run_reopened"],

@@ -108,6 +108,13 @@ class Table:
         """Print the plans."""
         print(self.explain(*extra_details))
 
+    def _repr_html_(self) -> str:
+        """Return the columns and the plan, for notebooks. Nothing runs."""
+        from penstock.sql.results.html_tables import html_details, html_schema, html_text
+
+        schema = html_schema(self.get_resolved_schema())
+        return schema + html_details("plan", html_text(self.explain()))
+
     # Execution
 
     def execute(self) -> TableResult:

@@ -172,6 +172,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "graph",
         "runtime",
     },
+    "notebook": {"table", "sql", "client", "rest", "state"},
     # for tests: no other package imports it
     "testing": {
         "table",
@@ -328,7 +329,11 @@ def test_the_foundation_is_known() -> None:
 def test_importing_penstock_loads_nothing_else() -> None:
     roots = [modules()[name] for name in ("penstock", "penstock.runtime")]
     assert [
-        each.name for m in roots for each in m.imports if each.name.startswith("penstock")
+        each.name
+        for m in roots
+        for each in m.imports
+        # IPython calls a function of the package, which imports what notebooks need.
+        if each.name.startswith("penstock") and each.when is not When.CALL
     ] == []
 
 

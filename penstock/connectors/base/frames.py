@@ -18,7 +18,7 @@ from penstock.connectors.base.source import (
     SourceReader,
     SourceSplit,
 )
-from penstock.connectors.base.staged_sinks import CollectSink, StagingWriter
+from penstock.connectors.base.staged_sinks import CollectSink, StagedSinkWriter
 
 ROWS_AT_ONCE = 8192
 
@@ -44,7 +44,7 @@ class FrameCollectSink(CollectSink):
         return _FrameWriter(context)
 
 
-class _FrameWriter(StagingWriter):
+class _FrameWriter(StagedSinkWriter):
     def write(self, values: Any, timestamps: list[int | None] | None, watermark: int) -> None:
         self.put(pickle.dumps([pack_frame(values)], protocol=pickle.HIGHEST_PROTOCOL))
 

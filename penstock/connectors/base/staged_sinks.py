@@ -195,7 +195,7 @@ def line_prefix(identifier: str | None, subtask: int, parallelism: int) -> str:
     return f"{text}> " if text else ""
 
 
-class StagingWriter(SinkWriter):
+class StagedSinkWriter(SinkWriter):
     """A writer whose output is staged, or sent to the driver at once."""
 
     waits_for_checkpoints = True
@@ -222,7 +222,7 @@ class StagingWriter(SinkWriter):
         self._buffer.close()
 
 
-class _PrintWriter(StagingWriter):
+class _PrintWriter(StagedSinkWriter):
     waits_for_checkpoints = False
 
     def __init__(self, context: WriterContext, prefix: str, string: Callable[[Any], str]) -> None:
@@ -294,7 +294,7 @@ class CollectSink(Sink):
         return {**self.__dict__, "consumer": None}
 
 
-class _CollectWriter(StagingWriter):
+class _CollectWriter(StagedSinkWriter):
     def write(self, values: list[Any], timestamps: list[int | None] | None, watermark: int) -> None:
         try:
             data = dumps(values)

@@ -88,6 +88,14 @@ class TableResult:
             CloseableRows(rows).close()
             raise
 
+    def _repr_html_(self) -> str:
+        """Return the rows, for notebooks. Those of a running job are not taken: they can be read once."""
+        from penstock.sql.results.html_tables import html_result
+
+        rows = self._rows
+        known = rows if isinstance(rows, Sequence) else None
+        return html_result(self._schema, known, raw=self._lines is raw_lines)
+
     def take(self) -> Iterable[Row]:
         """Return the rows with the names of their fields; those of a running job once."""
         if not isinstance(self._rows, Sequence):

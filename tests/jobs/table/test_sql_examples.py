@@ -1,13 +1,9 @@
-"""The examples of SQL: the statements of the page, the shop, the notebook."""
+"""The examples of SQL: the statements of the page and the shop."""
 
 from __future__ import annotations
 
-import itertools
-import json
 import re
-import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -60,31 +56,3 @@ def test_the_queries_of_the_shop_give_rows(environment, number):
     query = parse((SHOP / "queries.sql").read_text())[number]
     with environment.execute_sql(query.text).collect() as rows:
         assert next(rows) is not None
-
-
-def test_the_notebook_shows_a_table_that_changes(monkeypatch):
-    notebook = json.loads((SHOP / "live_query.ipynb").read_text())
-    shown = []
-    handle = SimpleNamespace(update=shown.append)
-    module = ModuleType("IPython")
-    module.display = SimpleNamespace(display=lambda table, **_: shown.append(table) or handle)
-    monkeypatch.setitem(sys.modules, "IPython", module)
-    monkeypatch.setitem(sys.modules, "IPython.display", module.display)
-    monkeypatch.chdir(SHOP)
-    names = {}
-    # The notebook looks at the clock twice for each row: the ten seconds are some 250 rows.
-    clock = SimpleNamespace(monotonic=(n / 50 for n in itertools.count()).__next__)
-    for cell in notebook["cells"]:
-        if cell["cell_type"] == "code":
-            code = "".join(cell["source"]).replace("'2' S", "'1' S")
-            if "TUMBLE" in code:
-                code = code.replace("seconds=10", "seconds=0.1")  # some rows of the first window
-            exec(code, names)
-            if "time" in names:
-                names["time"] = clock
-    totals, sold = names["totals"], names["sold"]
-    assert len(shown) > 6
-    assert totals["orders"].sum() >= 100
-    assert list(totals.columns) == ["customer", "orders", "spent"]
-    assert list(sold.columns) == ["window_start", "product", "sold"]
-    assert len(sold) >= 1

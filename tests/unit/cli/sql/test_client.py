@@ -11,9 +11,10 @@ from penstock.cli.sql.client import ClientExit, SqlClient
 from penstock.cli.sql.output import describe
 from penstock.cli.sql.prompt import SqlLexer, is_complete
 from penstock.cli.sql.suggestions import suggestions
-from penstock.cli.sql.view import ChangesModel, TableModel, View
+from penstock.cli.sql.view import View
 from penstock.errors import ArgumentError
 from penstock.sql.parse.splitting import split_statements
+from penstock.sql.results.result_models import ChangesModel, TableModel
 
 
 class FakeResult:
