@@ -9,7 +9,7 @@ JAVA = JAVA_HOME="$$(cat $(VENV)/java_home)"
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo demo-kafka test test-full test-changed soak check check-types check-style lock release bench clean
+.PHONY: help setup servers demo demo-kafka test test-full test-changed soak check check-types check-style lock release bench docs docs-serve clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,13 @@ release: check ## build the sdist and the wheel into dist, and check all that a 
 bench: setup ## measure against PyFlink, Flink SQL and others in the same run (BENCH="--help" for its options)
 	@tools/setup.sh bench
 	@$(JAVA) $(PY) -m benchmarks $(BENCH)
+
+docs: setup ## build the site of the documentation into out/site, strictly: a broken link fails
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+	@echo "docs: out/site/index.html"
+
+docs-serve: setup ## serve the site while you write (DOCS="--dev-addr localhost:8001")
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs serve $(DOCS)
 
 clean: ## remove everything that the other verbs made
 	rm -rf $(VENV) node_modules build dist out spark-warehouse benchmarks/.work benchmarks/.pyflink-venv benchmarks/.peers

@@ -45,7 +45,7 @@ ALLOWED = {
     "called by pickle": ["persistent_id", "persistent_load"],
     "read by logging": ["lastResort"],
     "called by the import system": ["create_module", "exec_module"],
-    "called by Python": ["__call__", "__dir__", "__getattr__", "__signature__"],
+    "called by Python": ["__call__", "__dir__", "__signature__"],
     "read and called by http.server and socketserver": [
         "address_family",
         "block_on_close",
@@ -63,6 +63,9 @@ ALLOWED = {
     "attributes of other libraries' objects": ["caption", "comm_subexpr_elim", "tempdir"],
     "called by prompt_toolkit": ["get_completions", "lex_document"],
     "read by starlette": ["redirect_slashes", "regex"],
+    "called by MkDocs": ["on_config", "on_files", "on_nav", "on_page_markdown", "on_post_build"],
+    "found and called by Griffe": ["DoctestFences", "on_object"],
+    "called by html.parser": ["handle_starttag"],
     "called by uvicorn": ["main_loop", "pause_reading", "resume_reading", "send_400_response"],
     "called by pytest": [
         "_split_scope",

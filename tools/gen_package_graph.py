@@ -32,7 +32,7 @@ LAYERED = ("runtime", "sql")
 INTERFACES = {"connectors.base", "formats.base", "sql.types", "sql.errors"}
 LEFT_OUT = {"__main__", "__init__", *FOUNDATION}
 
-# From the top down: a package imports none of a layer above its own. The tree in README shows the same layers.
+# From the top down: a package imports none of a layer above its own. The tree in CONTRIBUTING.md shows the same layers.
 LAYERS: dict[str, tuple[str, ...]] = {
     "Entry points and tests": ("cli", "notebook", "testing"),
     "PyFlink's APIs": ("table", "cep", "datastream"),

@@ -8,9 +8,9 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 venv=.venv
-extras=dev
-if [ "${1:-}" = bench ]; then extras=dev,bench; fi
-stamp="$venv/.installed-${extras/,/-}"
+extras=dev,docs
+if [ "${1:-}" = bench ]; then extras=dev,docs,bench; fi
+stamp="$venv/.installed-${extras//,/-}"
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
@@ -115,7 +115,7 @@ find_python_for_pyflink() {
 
 # Lets Spark's JVM start in a third of the time. Only a cache: it must not fail the set-up.
 ensure_class_archive() {
-  if [ "$venv/.class-archive" -nt "$venv/java_home" ] && [ "$venv/.class-archive" -nt "$venv/.installed-dev" ]; then
+  if [ "$venv/.class-archive" -nt "$venv/java_home" ] && [ "$venv/.class-archive" -nt "$venv/.installed-dev-docs" ]; then
     return
   fi
   say "preparing a class archive, so that Spark starts fast"

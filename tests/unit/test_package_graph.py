@@ -12,7 +12,7 @@ import pytest
 from tests.unit.test_import_rules import MAY_IMPORT
 
 ROOT = Path(__file__).parents[2]
-README = ROOT / "README.md"
+GUIDE = ROOT / "CONTRIBUTING.md"
 
 
 @pytest.fixture
@@ -49,8 +49,8 @@ def test_every_package_is_in_a_layer_and_imports_none_of_a_higher_one(picture):
     assert above == []
 
 
-def test_the_tree_in_the_readme_is_the_real_one(picture):
-    text = README.read_text()
+def test_the_tree_in_the_guide_is_the_real_one(picture):
+    text = GUIDE.read_text()
     tree = text[text.index("```text\npenstock/") :].split("```")[1].splitlines()[2:]
     packages = [line for line in tree if line.startswith("  ")]
     named = [re.findall(r"(\w+)/", line.split("   ")[0]) for line in packages]

@@ -163,7 +163,7 @@ def usage_of(name: str, parameters: Sequence[Parameter], optional: int, repeated
     fixed = len(texts) - optional
     tail = "".join(f" [, {text}" for text in texts[fixed:]) + "]" * optional
     shown = ", ".join(texts[:fixed]) + tail
-    return f"{name}({shown.removeprefix(' [, ') if not fixed else shown})"
+    return f"{name}({shown if fixed else '[' + shown.removeprefix(' [, ')})"
 
 
 def wrong_count(name: str, operands: Sequence[Rex], usage: str) -> ArgumentError:
