@@ -1,4 +1,9 @@
-"""Commands that talk to running jobs: list, job, savepoint, stop, cancel, rescale."""
+"""Commands that talk to running jobs: list, job, savepoint, stop, cancel, rescale. Their options, and which function they call.
+
+`penstock.cli.job_commands` carries the commands out: it finds the job (`penstock.cli.reach`), sends a REST request, and waits for its
+result. In the process of the job, `penstock.rest.resources` answers: `jobs` (list, job, cancel), `savepoints` (savepoint, stop, cancel
+with a savepoint) and `rescaling`. `penstock.cli.examples` has the examples of their help.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""StateTtlConfig: the time-to-live of state."""
+"""StateTtlConfig: the time-to-live (TTL) of state. `penstock.runtime.state.ttl` implements it, and names all modules of TTL."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
 """The Kafka committer, on the driver: commits the transactions of checkpoints, and aborts abandoned ones.
 
-After a crash, `penstock.jobmanager.running.checkpoints.Checkpoints.restore` commits the requests of the restored manifest again. A
-transaction that is committed already stays as it is.
+After a crash, `penstock.jobmanager.running.checkpoints.Checkpoints.restore` commits the requests of the restored manifest again:
+`penstock.checkpoint.coordinator` decides which. For each transaction, `judge` in `penstock.connectors.kafka.committable` decides
+whether it is to be committed, is committed already and stays as it is, or is lost. `penstock.connectors.kafka.transactions` asks
+the brokers for its state and ends it. `KafkaCommitter.clean_up` then aborts transactions that no checkpoint refers to.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """Restart strategies: decide what to do after a failure. State machines without clocks.
 
-The configurations are in `penstock.common.restart_strategy`; each has a state machine here that tracks the failures
-of one job.
+The configurations are in `penstock.common.restart_strategy`, and read from the options in `penstock.options.restarts`; each has a
+state machine here that tracks the failures of one job. `JobCore` in `penstock.jobmanager.job_master.job_core` asks it, except about
+failures that a restart cannot fix (`is_permanent` in `penstock.jobmanager.job_master.failures`) and failed checkpoints that the job
+tolerates (`penstock.jobmanager.checkpointing.checkpoint_failures`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,14 @@
 """Watermark alignment: the minimum watermark of the sources of each group (a pure core).
 
-Every slot with sources of a group reports their watermarks periodically; splits that are too far ahead of the
-slowest source are paused: `PipelinedSplitScheduler.next` in `penstock.runtime.operators.connectors.split_schedulers` skips them.
+Watermark alignment is a loop between the slots and the driver, in pipelined mode only:
+
+- `penstock.common.watermark_strategy` has the settings of a source, `penstock.sql.connector.watermark_options` those of a table;
+- `penstock.runtime.task.pipelined.pipelined_slot` periodically reports the watermarks of its sources. Which watermark of a source
+  counts is in `penstock.runtime.operators.connectors.source_time`;
+- `penstock.jobmanager.running.pipelined.driver` passes reports on to this module, and its updates to all slots with sources;
+- `penstock.runtime.task.pipelined.source_polling` applies the updates of its group, and
+  `penstock.runtime.operators.connectors.source_modes` adds the allowed drift;
+- `PipelinedSplitScheduler.next` in `penstock.runtime.operators.connectors.split_schedulers` skips splits beyond that limit.
 """
 
 from __future__ import annotations

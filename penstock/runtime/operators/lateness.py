@@ -3,13 +3,22 @@
 There is one rule per family of operators. All of them compare with a watermark, which says that no record with its timestamp or
 an earlier one follows:
 
-- rows that are processed in order of time (CEP, OVER, joins of windows) are late from their own timestamp on: `earliest_timely`;
-- in an interval join, a row with the timestamp of the watermark still counts, as in Flink: `earliest_joinable`;
-- a record of windows is late if all its windows are, and a window after its end and the allowed lateness: `is_window_late`, for
-  windows of one size `last_late_start`.
+- an element of a window is late if all its windows are, and a window is late after its end and the allowed lateness:
+  `is_window_late`, for windows of one size `last_late_start`. In `penstock.runtime.operators.windows`, `window` asks, `merging_window`
+  after it has merged, `time_window` and `local_aggregate` for many records at once, and `window_base` counts late elements or sends
+  them to their side output;
+- rows that are processed in order of time are late from their own timestamp on: `earliest_timely`
+  (`penstock.runtime.cep.cep_operator`);
+- in an interval join, a row with the timestamp of the watermark still counts, as in Flink: `earliest_joinable`
+  (`penstock.runtime.operators.two_inputs.interval_join`).
 
-Windows of SQL have the same rule for columns of records: `penstock.runtime.columnar.windows` and, for sessions,
-`penstock.runtime.columnar.late_sessions`.
+SQL has the same rules for columns of records, in `penstock.runtime.columnar`:
+
+- windows have `LocalTime.ended` in `windows` (`operators.window_aggregate`) or `late_rows` (`operators.window_join` and `window_rank`),
+  sessions have `late_sessions` (`operators.session_aggregate` and `session_table`);
+- rows in order of time have `late_rows` (`operators.over_time`, `sort` and `match_recognize`). In ORDER BY,
+  and per key in bounded frames of OVER, they are compared with the last row that was emitted instead of the watermark;
+- interval joins drop rows that can find no partner any more: `operators.interval_join`.
 """
 
 from __future__ import annotations

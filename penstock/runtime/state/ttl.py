@@ -3,8 +3,15 @@
 Entries hold their values with the time of the last access: `(value, timestamp)`, per element in lists and per entry in maps. A
 value has expired when timestamp + ttl <= now. Expired values are removed when they are read, and are omitted from full snapshots.
 Values that are never read are found in hashmap by checking a few entries at every access, in RocksDB by a search before each
-checkpoint (`RocksDBStateBackend._clean`). SQL operators keep times of their own for `table.exec.state.ttl`: see
-`penstock.runtime.columnar.accumulator_columns` and `penstock.runtime.columnar.joins.sides`.
+checkpoint (`RocksDBStateBackend._clean` in `penstock.runtime.state.rocksdb.backend`). Lists and maps in RocksDB have classes of their
+own: `penstock.runtime.state.rocksdb.lists` and `map_state`. The settings are in `penstock.state_descriptors.ttl`;
+`penstock.runtime.state.schema` converts restored values when TTL was turned on or off.
+
+In SQL, `table.exec.state.ttl` (`penstock.sql.physical.settings`) and STATE_TTL hints (`penstock.sql.logical.hints`, of joins
+`penstock.sql.physical.hints`) set the TTL of an operator. SQL operators keep times of their own, in `penstock.runtime.columnar`: rows
+in `joins.sides`, aggregates in `accumulator_columns`, distinct values in `aggregates.distinct`, lists of rows in
+`operators.materialize`, and the running values of OVER in `operators.over_time`. With a TTL, `operators.group_aggregate` and
+`operators.normalize` also emit rows that have not changed, so that the state of operators behind them does not expire too early.
 """
 
 from __future__ import annotations

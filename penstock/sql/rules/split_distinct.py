@@ -1,7 +1,8 @@
-"""DISTINCT aggregates in two levels (`table.optimizer.distinct-agg.split.enabled`): the values of a hot key are spread over many subtasks.
+"""Split distinct aggregation (`table.optimizer.distinct-agg.split.enabled`): the values of a hot key are spread over many subtasks.
 
 Rows are grouped by their keys and a bucket of the distinct value first; what that gives is put together by the keys alone. With several distinct values each row is there once
-per value, and the others count only in the copy that is theirs.
+per value, and the others count only in the copy that is theirs. `penstock.sql.physical.planner` reads the options, and
+`penstock.sql.rules.optimizer` has the place of the rule among the others.
 """
 
 from __future__ import annotations

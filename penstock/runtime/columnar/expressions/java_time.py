@@ -1,4 +1,7 @@
-"""Java's patterns of dates and times: as strftime formats where there is one, else by hand; and the reading of such text."""
+"""Java's patterns of dates and times: as strftime formats where there is one, else by hand; and the reading of such text.
+
+DATE_FORMAT and the other functions that use them are in `penstock.runtime.columnar.expressions.times`.
+"""
 
 from __future__ import annotations
 

@@ -10,6 +10,17 @@ records come first wherever they go, and no barrier overtakes them, because the 
 are older. Each receiver takes the records whose keys it owns now; without keys, those for some of the former subtasks. On a
 broadcast edge it takes the records that were missing in the former subtask whose broadcast state it has taken over. Only with
 a user-defined partitioner the senders send all of them again.
+
+Other modules decide which records are in-flight data, and when it is written and restored:
+
+- `penstock.runtime.task.pipelined.unaligned_barrier_handler`: when a barrier overtakes, and when the in-flight data is complete;
+- `penstock.runtime.task.pipelined.task_checkpoints`: carries out these decisions in a subtask;
+- `penstock.runtime.network.channels`, `edges` and `peers`: how a barrier overtakes the records of a channel;
+- `penstock.runtime.task.pipelined.unaligned_snapshots`: holds a snapshot until its in-flight data is complete;
+- `penstock.runtime.task.shared.snapshots`: writes it;
+- `penstock.jobmanager.restoring.restore_points`: which subtasks get it after a restore, and which plans do not fit it; `query_checks`
+  beside it refuses changed queries;
+- `penstock.runtime.task.pipelined.pipelined_task` and `penstock.runtime.task.epochs.epoch_slot`: send and process it first.
 """
 
 from __future__ import annotations

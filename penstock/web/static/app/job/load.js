@@ -1,5 +1,9 @@
 // @ts-check
-// What the load of vertices means: colours, levels, and which vertex holds the others up. Pure.
+// What the load of vertices means: colours and levels of back-pressure, and which vertex holds
+// the others up. Pure.
+// css/job.css mixes the colours of a vertex from --heat; css/base.css has --busy and --pressed.
+// graph_parts.js draws vertices and the small map, back_pressure.js the tab; the levels of
+// subtasks come from rest/flink_json/vertices.py.
 import { known, share } from "../format.js";
 
 /** @import { Figure, Load, Vertex } from "../../../types.d.ts" */
