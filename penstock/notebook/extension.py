@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
 
 _HTML = "text/html"
 _NAME = "PenstockMagics"
 
 
-def load(shell: Any) -> None:
+def load(shell: InteractiveShell) -> None:
     """Add magics and formatters to a shell."""
     from penstock.notebook.displays import FORMATTERS
     from penstock.notebook.magics import PenstockMagics
@@ -19,7 +22,7 @@ def load(shell: Any) -> None:
         html.for_type(kind, show)
 
 
-def unload(shell: Any) -> None:
+def unload(shell: InteractiveShell) -> None:
     """Take them away again; jobs run on Spark."""
     from penstock.notebook.displays import FORMATTERS
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,9 @@ from penstock.sql.parse.statements import QueryStatement, Statement
 from penstock.table import EnvironmentSettings, TableEnvironment
 
 if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.display import DisplayHandle
+
     from penstock.client.local_cluster import LocalCluster
     from penstock.table import TableResult
 
@@ -44,7 +48,7 @@ def _quiet(environment: TableEnvironment) -> Iterator[None]:
 class PenstockMagics(Magics):
     """SQL in cells, and where their jobs run."""
 
-    def __init__(self, shell: Any) -> None:
+    def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
         self._cluster: LocalCluster | None = None
 
@@ -85,7 +89,9 @@ class PenstockMagics(Magics):
             # The frames are those of this package: the message says what is wrong.
             raise error.with_traceback(None) from None
 
-    def _execute(self, environment: TableEnvironment, statement: Statement, given: Any) -> None:
+    def _execute(
+        self, environment: TableEnvironment, statement: Statement, given: Namespace
+    ) -> None:
         with _quiet(environment):
             result = environment.execute_sql(statement.text)
         if not isinstance(statement, QueryStatement):
@@ -96,8 +102,8 @@ class PenstockMagics(Magics):
         self._follow(environment, result, given)
 
     @staticmethod
-    def _follow(environment: TableEnvironment, result: TableResult, given: Any) -> None:
-        handle: Any = None
+    def _follow(environment: TableEnvironment, result: TableResult, given: Namespace) -> None:
+        handle: DisplayHandle | None = None
 
         def show(html: str) -> None:
             nonlocal handle

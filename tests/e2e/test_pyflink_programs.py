@@ -57,7 +57,17 @@ def test_a_program_prints_what_it_prints_on_flink(name, capsys):
 def test_a_program_prints_the_same_on_spark(name, tmp_path):
     root = Path(__file__).parents[2]
     ended = subprocess.run(
-        [sys.executable, "-m", "penstock", "run", "-m", "local[2]", str(PROGRAMS / f"{name}.py")],
+        [
+            sys.executable,
+            "-m",
+            "penstock",
+            "run",
+            "-m",
+            "local[2]",
+            "-D",
+            "penstock.progress=never",
+            str(PROGRAMS / f"{name}.py"),
+        ],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(root)},
         capture_output=True,

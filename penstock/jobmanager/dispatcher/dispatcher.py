@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from msgspec import structs
+
 from penstock.errors import FencedError, JobRequestError
 from penstock.jobmanager.controller import LocalJobController
 from penstock.jobmanager.dispatcher.job_store import JobStore
@@ -102,10 +104,11 @@ class Dispatcher:
                 return self._known(submission, known)
             started = self._prepare(submission)
             job_id = str(started.controller.get_job_id())
+            named = structs.replace(submission, job_id=job_id)
             if job_id in self._jobs:
                 self._discard(started)
-                return self._known(replace(submission, job_id=job_id), self._jobs[job_id])
-            self._store.put(replace(submission, job_id=job_id))
+                return self._known(named, self._jobs[job_id])
+            self._store.put(named)
             self._start(started)
             return job_id
 

@@ -32,7 +32,9 @@ def test_a_pyflink_program_runs_with_its_arguments(write, capsys):
 def test_a_failed_job_shows_the_users_traceback_first(write, capsys):
     script = write(PROGRAM.replace("value * 2", "value / 0"))
     assert run(script, "1") == 1
-    error = capsys.readouterr().err
+    start, end, error = capsys.readouterr().err.split("\n", 2)
+    assert start.startswith("job 'Flink Streaming Job' (")
+    assert end.startswith("job 'Flink Streaming Job' failed after ")
     assert error.startswith("Traceback (most recent call last):\n")
     assert "return value / 0" in error
     assert "ZeroDivisionError" in error
