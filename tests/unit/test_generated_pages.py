@@ -7,7 +7,6 @@ import pytest
 from tests.builders.loading import load_tool
 
 PAGES = (
-    "gen_docs_index",
     "gen_errors",
     "gen_metrics",
     "gen_rest_routes",
