@@ -69,15 +69,27 @@ class SqlClient:
             return all(self._run_piece(piece, many=len(pieces) > 1) for piece in pieces)
         except ClientExit:
             return True
+        except KeyboardInterrupt:
+            return self._stopped()
 
     def _run_piece(self, piece: StatementPiece, *, many: bool) -> bool:
-        done = self.run(piece.text)
+        done = self._attempt(piece.text)
         if not done and many:
             self.output.note(f"the statement that failed starts in line {piece.line}")
         return done
 
     def run(self, text: str) -> bool:
         """Execute one statement or client command and print errors. Return whether it succeeded."""
+        try:
+            return self._attempt(text)
+        except KeyboardInterrupt:
+            return self._stopped()
+
+    def _stopped(self) -> bool:
+        self.output.note("stopped")
+        return False
+
+    def _attempt(self, text: str) -> bool:
         command = text.strip().rstrip(";").strip().lower()
         if command in _LEAVE:
             raise ClientExit
@@ -90,9 +102,6 @@ class SqlClient:
         try:
             for statement in parse(text):
                 self._execute(statement)
-        except KeyboardInterrupt:
-            self.output.note("stopped")
-            return False
         except Exception as error:  # noqa: BLE001 - user code and libraries may raise anything
             self.output.error(error)
             return False

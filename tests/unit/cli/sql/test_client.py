@@ -62,6 +62,8 @@ class FakeEnvironment:
             raise ArgumentError("this is bad", hint="make it good")
         if "ugly" in text:
             raise ZeroDivisionError("by zero")
+        if "endless" in text:
+            raise KeyboardInterrupt
         self.executed.append(text)
         return JobResult(self.job) if text.startswith("INSERT") else FakeResult()
 
@@ -127,6 +129,12 @@ def test_a_script_ends_at_the_first_statement_that_fails(client, environment):
     assert environment.executed == ["SHOW TABLES"]
     assert client.output.errors == ["this is bad\nhint: make it good"]
     assert client.output.notes == ["the statement that failed starts in line 3"]
+
+
+def test_a_script_that_the_user_stops_has_no_statement_that_failed(client, environment):
+    assert not client.run_script("SHOW TABLES;\nSELECT endless;\nSHOW VIEWS;")
+    assert environment.executed == ["SHOW TABLES"]
+    assert client.output.notes == ["stopped"]
 
 
 def test_errors_are_shown_without_traces(client):
