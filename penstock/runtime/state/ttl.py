@@ -12,6 +12,7 @@ In SQL, `table.exec.state.ttl` (`penstock.sql.physical.settings`) and STATE_TTL 
 in `joins.sides`, aggregates in `accumulator_columns`, distinct values in `aggregates.distinct`, lists of rows in
 `operators.materialize`, and the running values of OVER in `operators.over_time`. With a TTL, `operators.group_aggregate` and
 `operators.normalize` also emit rows that have not changed, so that the state of operators behind them does not expire too early.
+`operators.temporal_join` keeps the versions of an event-time join without a TTL.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Functions of dates, times and points in time."""
+"""Functions of dates, times and points in time.
+
+`penstock.sql.expr.functions.times` has their signatures. Patterns of DATE_FORMAT and TO_TIMESTAMP: `penstock.sql.expr.java_date_patterns`
+parses them, `java_time` beside this module formats and reads times by them. `zones` has time zones, `from_text` and `casts` the casts.
+"""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ a user-defined partitioner the senders send all of them again.
 
 Other modules decide which records are in-flight data, and when it is written and restored:
 
+- `penstock.jobmanager.network_settings`: which jobs take unaligned checkpoints;
 - `penstock.runtime.task.pipelined.unaligned_barrier_handler`: when a barrier overtakes, and when the in-flight data is complete;
 - `penstock.runtime.task.pipelined.task_checkpoints`: carries out these decisions in a subtask;
 - `penstock.runtime.network.channels`, `edges` and `peers`: how a barrier overtakes the records of a channel;

@@ -1,9 +1,11 @@
 // @ts-check
 // What the load of vertices means: colours and levels of back-pressure, and which vertex holds
 // the others up. Pure.
-// css/job.css mixes the colours of a vertex from --heat; css/base.css has --busy and --pressed.
-// graph_parts.js draws vertices and the small map, back_pressure.js the tab; the levels of
-// subtasks come from rest/flink_json/vertices.py.
+// css/job.css mixes the colours of a vertex from --heat; css/base.css has --busy and --pressed,
+// css/parts.css the colours of bars and levels, which ui.js draws.
+// graph_parts.js draws vertices and the small map, back_pressure.js the tab. The load of a vertex
+// is the average of its subtasks: jobmanager/metrics/live_metrics.py, sent by
+// rest/resources/job_graph.py. The levels of subtasks come from rest/flink_json/vertices.py.
 import { known, share } from "../format.js";
 
 /** @import { Figure, Load, Vertex } from "../../../types.d.ts" */
