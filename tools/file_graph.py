@@ -189,6 +189,9 @@ class FileGraph:
         facts = self._read(path)
         found: dict[str, str] = {}
         for each in facts.imports:
+            # Nearly everything depends on the root package, and only IPython calls its functions, to load an extension.
+            if each.when is When.CALL and path == f"{PACKAGE}/__init__.py":
+                continue
             if each.when is not When.TYPES:
                 _add(found, self._resolve(each.name), "imports")
                 _add(found, self._neighbours(path, each.name), "imports")

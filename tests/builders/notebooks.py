@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from penstock.notebook.extension import unload
+
 
 class Notebook:
     """A shell of IPython without a terminal."""
@@ -56,7 +58,7 @@ def notebook(directory: Path) -> Iterator[Notebook]:
     try:
         yield Notebook(shell)
     finally:
-        shell.run_line_magic("unload_ext", "penstock")
+        unload(shell)
         shell.atexit_operations()
         atexit.unregister(shell.atexit_operations)
         InteractiveShell.clear_instance()
