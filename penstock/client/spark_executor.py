@@ -41,7 +41,7 @@ def submit(
         job = create_job(transformations, settings, given, job_name, job_id=job_id)
         # Enumerators and committers run in this process and may import the tasks' dependencies.
         add_to_import_path(path for path in job.dependencies.files if local_path(path) is not None)
-        where = f"on Spark ({session.master_of(job.spark_options)})"
+        where = f"on Spark ({session.master_in_use(job.spark_options)})"
         progress = create_progress(job.name, given, where, when_served)
         job = replace(job, leader=leader)
         return JobMaster(job, progress, spark_of(job), step_hooks)

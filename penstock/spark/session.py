@@ -199,6 +199,12 @@ def master_of(options: Mapping[str, str]) -> str:
     return given or _DEFAULT_MASTER.format(cores=options.get("spark.executor.cores", "*"))
 
 
+def master_in_use(options: Mapping[str, str]) -> str:
+    """Return the master of the context that this process has, or of the one that these options would make."""
+    active = _active()
+    return master_of(options) if active is None else str(active.master)
+
+
 def _end(process: subprocess.Popen[bytes]) -> int | None:
     """End a JVM in which no context could be made: the next attempt starts another one. Return its exit code if it ended itself."""
     try:

@@ -87,3 +87,11 @@ def test_a_rolling_sum(env, mode, expected):
         .execute_and_collect() as found
     ):
         assert list(found) == expected
+
+
+@pytest.mark.ci
+def test_a_job_says_the_master_of_the_context_that_it_uses(env, capsys):
+    env.set_parallelism(1)
+    env.from_collection([1]).print()
+    env.execute("short")
+    assert "starts on Spark (local[2,4])" in capsys.readouterr().err
