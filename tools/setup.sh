@@ -62,13 +62,16 @@ pip_index() {
   "$venv/bin/python" -m pip config list 2>/dev/null | sed -nE "s/^(global|install|:env:)\.index-url='(.*)'$/\2/p" | tail -n 1
 }
 
+# Another set-up may be building PySpark in the same cache. On a busy machine that takes longer than the five minutes that uv waits.
+uv_lock_timeout=7200
+
 # install PYTHON ARGUMENT...: install packages into the environment of a Python.
 install() {
   local python=$1 index
   shift
   if [ -x "$venv/bin/uv" ]; then
     index=$(pip_index)
-    "$venv/bin/uv" pip install --quiet --system-certs ${index:+--default-index "$index"} --python "$python" "$@"
+    UV_LOCK_TIMEOUT=$uv_lock_timeout "$venv/bin/uv" pip install --quiet --system-certs ${index:+--default-index "$index"} --python "$python" "$@"
   else
     "$python" -m pip install --quiet --disable-pip-version-check "$@"
   fi

@@ -15,6 +15,8 @@ ROOT = Path(__file__).parents[2]
 BUILT = "PENSTOCK_DIST"  # where a release was built, to be tested as it is
 # Beside this environment rather than in /tmp, where uv would have to copy a gigabyte that it can link.
 WORK = ROOT / "build"
+# Another uv may be building PySpark in the same cache: that is waited for, however busy the machine is.
+LOCK_TIMEOUT = "7200"
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ def _uv(*arguments: str) -> None:
         done = subprocess.run(
             [command, *arguments, "--system-certs", *more],
             cwd=ROOT,
-            env={**os.environ, **_index()},
+            env={**os.environ, **_index(), "UV_LOCK_TIMEOUT": LOCK_TIMEOUT},
             check=False,
             capture_output=True,
             text=True,
