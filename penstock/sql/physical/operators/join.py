@@ -127,23 +127,18 @@ def implement_join(node: LogicalJoin, context: PhysicalPlanContext) -> PhysicalN
     if windows is not None:
         return window_join(node, left, right, parts, windows, context)
     grow = not left.traits.changes.retracts and not right.traits.changes.retracts
-    near = interval_of(
-        [*parts.rest, *(_time_equalities(left, right, parts) if grow else ())],
-        _times(left.schema),
-        _times(right.schema),
-        width,
-    )
-    if near is not None and _same_clock(left, right, near.left, near.right):
-        return interval_join(node, left, right, parts, near, context)
+    rest = [*parts.rest, *(_time_equalities(left, right, parts) if grow else ())]
+    # Times that go by different clocks are compared like any other values.
+    for clock in ("rowtime", "proctime"):
+        ours, theirs = _times(left.schema, clock), _times(right.schema, clock)
+        near = interval_of(rest, ours, theirs, width)
+        if near is not None:
+            return interval_join(node, left, right, parts, near, context)
     return _regular(node, left, right, parts, context)
 
 
-def _times(schema: Schema) -> set[int]:
-    return {at for at, field in enumerate(schema) if field.time is not None}
-
-
-def _same_clock(left: PhysicalNode, right: PhysicalNode, at: int, to: int) -> bool:
-    return left.schema[at].time == right.schema[to].time
+def _times(schema: Schema, clock: str) -> set[int]:
+    return {at for at, field in enumerate(schema) if field.time == clock}
 
 
 def _time_equalities(left: PhysicalNode, right: PhysicalNode, parts: Equalities) -> list[Rex]:

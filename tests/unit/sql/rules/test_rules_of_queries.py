@@ -8,7 +8,11 @@ import pytest
 
 from penstock.catalogs.reader import UserFunction
 from penstock.graph.operator_specs.columnar.aggregates import GroupAggregateSpec, OverAggregateSpec
-from penstock.graph.operator_specs.columnar.joins import ColumnarIntervalJoinSpec, WindowJoinSpec
+from penstock.graph.operator_specs.columnar.joins import (
+    ColumnarIntervalJoinSpec,
+    JoinSpec,
+    WindowJoinSpec,
+)
 from penstock.graph.operator_specs.columnar.ranks import RankSpec
 from penstock.sql.expr.nodes import Rex, UserCall, walk
 from penstock.sql.logical.nodes import (
@@ -365,6 +369,38 @@ def test_rows_of_the_same_time_are_near_each_other_unless_they_change(
     query = "SELECT l.id FROM l JOIN r ON l.id = r.id AND l.at = r.at"
     found = kinds(planned(query, tables=tables))
     assert next(each for each in found if each.endswith("Join")) == expected
+
+
+BY_THE_CLOCK = "l.pt >= r.at AND l.pt <= r.at + INTERVAL '1' HOUR"
+# Conditions on times of two clocks: the interval of the join, if it is one, and whether something else is left to check.
+CLOCKS = {
+    f"l.at = r.at AND {BY_THE_CLOCK}": ((0, 0), True),
+    f"{BY_THE_CLOCK} AND l.at >= r.at AND l.at <= r.at + {SECOND}": ((0, 1000), True),
+    f"l.pt >= r.pt - {SECOND} AND l.pt <= r.pt": ((-1000, 0), False),
+    BY_THE_CLOCK: (None, True),
+    "l.at IS NOT DISTINCT FROM r.at": (None, False),
+}
+
+
+@pytest.mark.parametrize("condition", CLOCKS)
+def test_rows_are_near_each_other_by_one_clock(condition: str) -> None:
+    """A time that goes by another clock is compared like any other value, and no condition is lost."""
+    columns = "id INT, at TIMESTAMP_LTZ(3), WATERMARK FOR at AS at, pt AS PROCTIME()"
+    tables = Catalog(
+        *(
+            f"CREATE TABLE {name} ({columns}) WITH ('connector' = 'toy', 'unbounded' = 'true')"
+            for name in ("l", "r")
+        )
+    )
+    query = f"SELECT l.id FROM l JOIN r ON l.id = r.id AND {condition}"
+    plan = planned(query, tables=tables)
+    interval, more = CLOCKS[condition]
+    spec = spec_of(plan, JoinSpec if interval is None else ColumnarIntervalJoinSpec)
+    assert (spec.condition is not None) == more
+    if interval is not None:
+        assert (spec.lower, spec.upper) == interval
+    else:
+        assert len(spec.left_keys) == 1 + ("NOT DISTINCT" in condition)
 
 
 @pytest.mark.parametrize(("kind", "zone"), [("TIMESTAMP_LTZ(3)", "Asia/Tokyo"), ("TIMESTAMP(3)", "UTC")])  # fmt: skip
