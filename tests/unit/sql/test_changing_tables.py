@@ -121,6 +121,8 @@ MORE_QUERIES = [
     "SELECT id, age FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY age ORDER BY id) AS rn FROM people) WHERE rn <= 2 AND rn < age",
     "SELECT id, price FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY price ORDER BY id) AS rn FROM orders) WHERE rn <= 2 AND rn <= price - 4",
     "SELECT id, rk FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY person ORDER BY price, id) AS rn, RANK() OVER (PARTITION BY person ORDER BY price, id) AS rk FROM orders) WHERE rn <= 2",
+    "SELECT id, name FROM people p WHERE EXISTS (SELECT 1 FROM orders o WHERE o.person = p.id AND 1 = 2)",
+    "SELECT id FROM orders WHERE price NOT IN (SELECT age FROM people WHERE id > 2)",
     # Parts that are nearly the same, and rows that are nearly in their place
     "SELECT id FROM (SELECT id FROM orders ORDER BY id LIMIT 2) UNION ALL SELECT id FROM (SELECT id FROM orders ORDER BY id LIMIT 4)",
     "SELECT price, person, COUNT(*) FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY person, price ORDER BY id) AS rn FROM orders) WHERE rn <= 2 GROUP BY price, person",

@@ -158,6 +158,44 @@ def test_averages_of_whole_numbers_are_cut_toward_zero() -> None:
     assert {row for _, row in driver.changes} == {("a", -1, -1), ("a", -2, -1)}
 
 
+@pytest.mark.parametrize("retracts", [False, True])
+@pytest.mark.parametrize("distinct", [False, True])
+def test_averages_of_decimals_are_rounded_half_up(retracts: bool, distinct: bool) -> None:
+    """Away from zero, where the last digit that is left is even or odd."""
+    types = (TEXT, DecimalType(10, 2))
+    call = AggregateCall("AVG", (InputRef(types[1], 1),), DecimalType(38, 6), distinct=distinct)
+    # 32 different numbers whose sums are 0.01, 0.03 and -0.01
+    zeros = [Decimal(each) for number in range(1, 16) for each in (number, -number)]
+    sums = {"odd": "0.03", "even": "0.01", "negative": "-0.01"}
+    rows = [(key, each) for key, total in sums.items() for each in (*zeros, Decimal(total), 0)]
+    averages = {"odd": "0.000938", "even": "0.000313", "negative": "-0.000313"}
+    expected = {(key, Decimal(average)) for key, average in averages.items()}
+    driver = grouped(types, call, retracts=retracts)
+    driver.feed(rows)
+    assert {row for _, row in driver.changes} == expected
+    window = WindowDefinition("TUMBLE", 10, time=2)
+    timed = (*types, TIME)
+    spec = WindowAggregateSpec(timed, (0,), (call,), window, None, (), retracts=retracts)
+    driver = ColumnDriver(spec, timed)
+    driver.feed([(*row, at(1)) for row in rows])
+    driver.harness.process_watermark(MAX)
+    assert {row[:2] for _, row in driver.changes} == expected
+    over = OverAggregateSpec(
+        types,
+        (0,),
+        (),
+        (call,),
+        rowtime=False,
+        rows=False,
+        preceding=None,
+        following=None,
+        mode="CHANGES",
+    )
+    driver = ColumnDriver(over, types)
+    driver.feed(rows)
+    assert {(row[0], row[2]) for _, row in driver.changes} == expected
+
+
 def test_the_last_value_is_the_last_that_is_not_null() -> None:
     types = (TEXT, INT)
     calls = [AggregateCall(f"{name}_VALUE", (InputRef(INT, 1),), INT) for name in ("FIRST", "LAST")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -82,6 +83,39 @@ def test_a_row_that_has_expired_takes_its_pairs_along_when_it_is_taken_back(
     pair = (1, 7, 1, 5) if side == 0 else (1, 5, 1, 7)
     gone = [] if others == TTL // 2 else [("-D", pair)]
     assert running.changes() == [("+I", pair), *gone]
+
+
+@pytest.mark.parametrize("unique", [None, (0,), (0, 1)], ids=str)
+@pytest.mark.parametrize("kind", ["INNER", "LEFT", "FULL"])
+def test_a_row_that_comes_and_goes_in_a_batch_has_not_expired(
+    kind: str, unique: tuple[int, ...] | None
+) -> None:
+    """Only a row that was there before may have been forgotten, so that its pairs are taken back without it."""
+    spec = JoinSpec(
+        kind,
+        TYPES,
+        TYPES,
+        (0,),
+        (0,),
+        left_unique=unique,
+        left_ttl_ms=TTL,
+        right_ttl_ms=TTL,
+        left_retracts=True,
+        right_retracts=True,
+    )
+    running = Stopped(spec, "hashmap")
+    running.send([(1, 5)], TYPES, 1)
+    running.output.frames.clear()
+    running.send([("+I", (1, 7)), ("-D", (1, 7))], TYPES)
+    running.send([("+I", (2, 7)), ("-U", (2, 7)), ("+U", (2, 8)), ("-D", (2, 8))], TYPES)
+    assert running.changes() == []
+    running.send([("+I", (1, 7)), ("-U", (1, 7)), ("+U", (1, 8))], TYPES)
+    table = Counter(row for change, row in running.changes() if change in {"+I", "+U"})
+    table.subtract(row for change, row in running.changes() if change in {"-U", "-D"})
+    assert {row: count for row, count in table.items() if count} == {
+        (1, 8, 1, 5): 1,
+        **({(None, None, 1, 5): -1} if kind == "FULL" else {}),
+    }
 
 
 @pytest.mark.parametrize("kind", ["LEFT", "RIGHT", "FULL", "SEMI", "ANTI"])
