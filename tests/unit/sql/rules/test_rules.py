@@ -129,6 +129,32 @@ def test_an_outer_join_whose_missing_rows_are_left_out_is_an_inner_join():
     assert "LeftOuterJoin" in shown(where(both, call("IS NULL", right_ref(bids, users, 1))))
 
 
+# By the kind of a join and the sides that conditions behind it are about: the join that is left.
+LEFT_OVER = {
+    ("LEFT", "l"): "LeftOuter",
+    ("LEFT", "r"): "Inner",
+    ("LEFT", "lr"): "Inner",
+    ("RIGHT", "l"): "Inner",
+    ("RIGHT", "r"): "RightOuter",
+    ("RIGHT", "lr"): "Inner",
+    ("FULL", "l"): "LeftOuter",
+    ("FULL", "r"): "RightOuter",
+    ("FULL", "lr"): "Inner",
+}
+
+
+@pytest.mark.parametrize(("kind", "sides"), LEFT_OVER)
+def test_an_outer_join_keeps_the_rows_that_conditions_behind_it_can_meet(kind, sides):
+    bids, users = scan(BIDS), scan(USERS)
+    both = joined(bids, users, call("=", ref(bids, 1), right_ref(bids, users, 0)), kind)
+    columns = {"l": ref(bids, 2), "r": right_ref(bids, users, 1)}
+    for sign in ("=", "<>", "<", "LIKE"):
+        found = both
+        for side in sides:
+            found = where(found, call(sign, columns[side], number(1)))
+        assert f"joinType=[{LEFT_OVER[kind, sides]}Join]" in shown(found), sign
+
+
 def test_a_condition_that_a_missing_row_may_meet_leaves_an_outer_join_as_it_is():
     left, right = scan(table("left", {"id": INT, "x": BOOL})), scan(table("right", {"y": BOOL}))
     either = call("OR", ref(left, 1), right_ref(left, right, 0))
