@@ -210,6 +210,32 @@ def test_after_each_change_the_changelog_leaves_what_sqlite_computes(number: int
     check_all(part(by_name(ALL_QUERIES, str), number, PARTS), check)
 
 
+RESTARTED = [
+    "SELECT person, COUNT(*), SUM(price), AVG(price) FROM orders GROUP BY person",
+    "SELECT person, COUNT(DISTINCT price), SUM(DISTINCT price) FILTER (WHERE id > 1) FROM orders GROUP BY person",
+    "SELECT person, MIN(price), MAX(id) FROM orders GROUP BY person",
+    "SELECT o.id, p.name FROM orders o JOIN people p ON o.person = p.id",
+    "SELECT o.id, p.id FROM orders o FULL JOIN people p ON o.person = p.id AND o.price > p.age",
+    "SELECT id FROM people p WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.person = p.id)",
+    "SELECT id, person FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY person ORDER BY id) AS rn FROM orders) WHERE rn = 1",
+    "SELECT id, SUM(price) OVER (PARTITION BY person ORDER BY id) FROM orders",
+    "SELECT person FROM orders UNION SELECT age FROM people",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["all", "upsert"])
+@pytest.mark.parametrize("query", RESTARTED)
+def test_what_has_gone_does_not_come_back_with_a_restart(query: str, mode: str) -> None:
+    """There are so few rows that groups and keys end, and begin again after another restart."""
+    run, tables = PlanRun(planned(query, mode)), Recomputed()
+    for table, changes in happenings(9, 40, orders=2):
+        run.feed(table, *as_given(changes, mode))
+        run.drain()
+        tables.apply(table, changes)
+        assert valid_table(run.out) == tables.ask(query), (table, changes)
+        run.restart()
+
+
 @pytest.mark.parametrize("number", range(PARTS))
 def test_in_several_subtasks_every_key_of_the_result_identifies_its_rows(number: int) -> None:
     def check(query: str) -> None:
