@@ -55,7 +55,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     # the state of jobs, and the control plane
     "checkpoint": {"graph", "connectors.base"},
     "savepoint": {"runtime", "checkpoint", "graph"},
-    "spark": {"runtime", "graph", "checkpoint"},
+    "spark": {"runtime", "graph", "checkpoint", "sql.types"},
     "state": {"spark", "savepoint", "runtime", "checkpoint", "graph"},
     "jobmanager": {
         "runtime",
@@ -142,6 +142,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "formats",
         "catalogs",
         "runtime.columnar",
+        "spark",
         "sql.connector",
         "sql.results",
         "sql.types",
@@ -149,7 +150,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     # the names of PyFlink
     "datastream": {"client", "connectors", "formats", "graph"},
     "cep": {"datastream", "drawing", "runtime.cep", "graph"},
-    "table": {"datastream", "sql", "catalogs", "connectors.base", "graph"},
+    "table": {"datastream", "sql", "catalogs", "connectors", "graph"},
     # what starts jobs and looks into them
     "cli": {
         "table",
