@@ -215,6 +215,12 @@ class SplitEnumerator(ABC):
         For decisions that were made at the start of the job and would differ now, such as the latest offsets.
         """
 
+    def prepare(self, interrupted: Callable[[], bool]) -> None:
+        """Do what needs the cluster before the tasks of the job hold its slots: let Spark read a DataFrame.
+
+        Called after every start and restart, after `take_over`. It may take long, and ends with a JobCancelledError when it is interrupted.
+        """
+
     def observe(self, unfinished: Sequence[SourceSplit]) -> None:
         """Receive the splits that are still being read. Called before every `discover`."""
 
@@ -323,6 +329,9 @@ class Source(ABC):
     # Whether a bounded source's enumerator holds splits back until readers are free. Watermarks wait until all are assigned: else
     # records of the later ones would be late.
     assigns_on_demand: bool = False
+
+    # Cores of Spark that the source needs besides those that its job holds in pipelined mode.
+    reserved_slots: int = 0
 
     get_java_function = not_implemented("there is no JVM object behind a source")
 

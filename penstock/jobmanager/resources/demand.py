@@ -10,14 +10,20 @@ from penstock.jobmanager.modes import AUTO
 
 def slot_demand(job: Job, *, waits: bool = True) -> SlotDemand:
     """Return the demand of a job in pipelined mode; a job that may also use epoch mode does not wait for slots."""
+    reserved = reserved_slots(job)
     return SlotDemand(
         job.job_id,
         job.name,
-        slots=count_slots(job.job_graph),
-        preferred=count_slots_apart(job.job_graph),
+        slots=count_slots(job.job_graph) + reserved,
+        preferred=count_slots_apart(job.job_graph) + reserved,
         timeout_s=job.slot_timeout_s,
         waits=waits and job.mode != AUTO,
     )
+
+
+def reserved_slots(job: Job) -> int:
+    """Return the slots of a job that stay free of its tasks: sources use them, such as a streaming query of Spark."""
+    return sum(source.reserved_slots for _, _, source, _ in job.sources())
 
 
 def shared_demand(job: Job) -> SlotDemand:

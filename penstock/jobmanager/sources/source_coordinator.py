@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -120,6 +120,11 @@ class SourceCoordinator:
             else:
                 for split in unfinished:
                     self._assign(split)
+
+    def prepare(self, interrupted: Callable[[], bool]) -> None:
+        """Let the enumerator prepare itself, before the tasks of the job are deployed."""
+        assert self._enumerator is not None
+        self._enumerator.prepare(interrupted)
 
     def _keep_finished(self, progress: Sequence[SplitProgress]) -> None:
         assert self._enumerator is not None

@@ -51,6 +51,7 @@ class EpochDriver(PlanView):
         self._journal = Journal(store)
         #: Decides when epochs begin, and how long they read.
         self._pacing = EpochSchedule(job, interrupts)
+        self._interrupts = interrupts
         #: Of the current plan; a new one for a new parallelism.
         self._runner = self._create_runner()
         #: Of the plan that was restored last.
@@ -94,6 +95,9 @@ class EpochDriver(PlanView):
     def restore(self, manifest: Manifest | None, *, attempt: int, at_once: bool) -> None:
         """Restore a checkpoint (None: start without state)."""
         self._runner.restore(manifest)
+        if not self.finished:
+            for source in self.sources:
+                source.prepare(lambda: self._interrupts.cancelled)
         self._attempt = attempt
         self._just_restored = True
         if at_once:

@@ -14,13 +14,13 @@ from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.messages import NotifyCheckpointComplete
 from penstock.checkpoint.schedule import CheckpointSchedule, SchedulePolicy
 from penstock.connectors.base.source import SourceAssignment
-from penstock.graph.placement import StageLayout, count_slots, lay_out
+from penstock.graph.placement import StageLayout, lay_out
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.checkpointing.checkpoint_failures import CheckpointExpiredError
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.modes import check_capacity
 from penstock.jobmanager.requests import SavepointRequest
-from penstock.jobmanager.resources.demand import slot_demand
+from penstock.jobmanager.resources.demand import reserved_slots, slot_demand
 from penstock.jobmanager.restoring.restore_points import restore_points
 from penstock.jobmanager.running.checkpoints import Checkpoints, Outcome, StepHook
 from penstock.jobmanager.running.cluster import Cluster
@@ -206,14 +206,16 @@ class PipelinedDriver(PlanView):
         }
 
     def _lay_out(self) -> tuple[StageLayout, ...]:
-        graph = self._job.job_graph
-        capacity = self._cluster.capacity(
-            slot_demand(self._job), lambda: self._interrupts.cancelled
-        )
-        check_capacity(count_slots(graph), capacity)
-        return lay_out(graph, capacity.slots)
+        demand = slot_demand(self._job)
+        capacity = self._cluster.capacity(demand, lambda: self._interrupts.cancelled)
+        check_capacity(demand.slots, capacity)
+        granted = capacity.slots
+        for_tasks = None if granted is None else granted - reserved_slots(self._job)
+        return lay_out(self._job.job_graph, for_tasks)
 
     def _discover_first(self, sources: Sequence[SourceCoordinator]) -> None:
+        for source in sources:  # before tasks hold the slots of the job
+            source.prepare(lambda: self._interrupts.cancelled)
         for look in self._discovery.start(sources, _FIRST_LOOK_S):
             self._take_look(look)
 
