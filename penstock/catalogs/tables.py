@@ -58,6 +58,7 @@ class ResolvedTable:
     """A table: columns, watermark (column, parsed SQL, text), primary key, partitions, options.
 
     `bound`: a table without connector, made of a pandas.DataFrame, of elements or of a query; a function that gives its logical plan.
+    `scan`: a table without connector that the program reads, such as a DataFrame of Spark; a function that returns a new ScanTable.
     """
 
     path: TablePath
@@ -68,6 +69,7 @@ class ResolvedTable:
     partition_keys: tuple[str, ...] = ()
     comment: str | None = None
     bound: Any = None
+    scan: Any = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,6 +125,54 @@ class StreamExecutionEnvironment(EnvironmentConfiguration):
         check_text(source_name, "source_name")
         return self._source(source, WatermarkStrategy.no_watermarks(), source_name, type_info)
 
+    def from_spark(
+        self,
+        df: object,
+        watermark_strategy: WatermarkStrategy | None = None,
+        source_name: str = "Spark DataFrame",
+    ) -> DataStream:
+        """Read a bounded DataFrame of Spark as Rows; timestamps and watermarks are generated per partition of it.
+
+        When the job starts, Spark computes the DataFrame once and its tasks write the rows to files of the job, which source subtasks
+        read from then on: what a job reads again after a failure is the same. Each partition is read in its order by one subtask.
+        """
+        from penstock.connectors.spark.source import DataFrameSource, data_frame_columns
+
+        frame, columns = data_frame_columns(df, "from_spark")
+        check_text(source_name, "source_name")
+        strategy = watermark_strategy or WatermarkStrategy.no_watermarks()
+        check_instance(strategy, WatermarkStrategy, "watermark_strategy")
+        source = DataFrameSource(frame, columns, source_name, columnar=False)
+        return self._source(source, strategy, source_name, None)
+
+    def from_spark_stream(
+        self,
+        df: object,
+        watermark_strategy: WatermarkStrategy | None = None,
+        source_name: str = "Spark stream",
+        *,
+        trigger_interval: str | None = None,
+    ) -> DataStream:
+        """Read a streaming DataFrame of Spark as Rows, with all sources and options that Structured Streaming has.
+
+        A streaming query of Spark writes its micro-batches to files of the job, and its offsets are part of the job's checkpoints: each
+        row is read once, also after a failure. `trigger_interval` is the time from one micro-batch to the next, such as "1 second";
+        without it, each follows the one before.
+        """
+        from penstock.connectors.spark.source import data_frame_columns
+        from penstock.connectors.spark.stream_source import DataFrameStreamSource
+
+        frame, columns = data_frame_columns(df, "from_spark_stream", streaming=True)
+        check_text(source_name, "source_name")
+        if trigger_interval is not None:
+            check_text(trigger_interval, "trigger_interval")
+        strategy = watermark_strategy or WatermarkStrategy.no_watermarks()
+        check_instance(strategy, WatermarkStrategy, "watermark_strategy")
+        source = DataFrameStreamSource(
+            frame, columns, source_name, columnar=False, trigger_interval=trigger_interval
+        )
+        return self._source(source, strategy, source_name, None)
+
     def create_input(
         self, input_format: Any, type_info: TypeInformation | None = None
     ) -> DataStream:

@@ -11,20 +11,24 @@ _ROWS: Final = {
     "pandas": "df.itertuples(index=False, name=None)",
     "polars": "df.iter_rows()",
     "pyarrow": "map(tuple, df.to_pandas().itertuples(index=False))",
-    "pyspark": "map(tuple, df.toLocalIterator())",
 }
 _PANDAS: Final = {
     "pandas": "df",
     "polars": "df.to_pandas()",
     "pyarrow": "df.to_pandas()",
-    "pyspark": "df.toPandas()",
 }
+READ_FROM_SPARK: Final = "read it as a table: t_env.from_spark(df)"
 
 
 def refuse_data_frame(value: object, method: str) -> None:
     """Refuse a DataFrame as the elements of a stream or table, and say how to pass its rows. None of these libraries is imported."""
     for kind in type(value).__mro__:
         package = kind.__module__.partition(".")[0]
+        if package == "pyspark" and kind.__name__ == "DataFrame":
+            raise ArgumentTypeError(
+                f"{method}() takes a collection of elements, got a pyspark DataFrame",
+                hint=f"{READ_FROM_SPARK}, or as a stream: env.from_spark(df)",
+            )
         if package in _ROWS and kind.__name__ in {"DataFrame", "LazyFrame", "Table"}:
             collected = "df.collect()" if kind.__name__ == "LazyFrame" else "df"
             rows, frame = (texts[package].replace("df", collected, 1) for texts in (_ROWS, _PANDAS))

@@ -47,6 +47,13 @@ def count_active(context: SparkContext, group: str) -> int:
     return sum(info.numActiveTasks for info in infos if info is not None)
 
 
+def has_started(context: SparkContext, group: str) -> bool:
+    """Whether any task of a job group's newest job has got a core."""
+    tracker = context.statusTracker()
+    infos = [tracker.getStageInfo(stage) for stage in _stages(context, group)]
+    return any(info.numActiveTasks or info.numCompletedTasks for info in infos if info is not None)
+
+
 def _stages(context: SparkContext, group: str) -> list[int]:
     """Return the stages of a group's newest job, those that come first before the others."""
     tracker = context.statusTracker()

@@ -13,11 +13,11 @@ from penstock.datastream.stream_execution_environment import StreamExecutionEnvi
 from penstock.errors import ArgumentError
 from penstock.errors.argument_checks import check_instance
 from penstock.sql.connector.changelog_mode import ChangelogMode
+from penstock.sql.connector.type_mapping import type_information_of
 from penstock.sql.errors import UnsupportedQueryError, ValidationError, did_you_mean
 from penstock.sql.execution.descriptors import type_of
 from penstock.sql.execution.planner import as_rows
 from penstock.sql.execution.streams import plan_of_stream
-from penstock.sql.execution.type_mapping import type_information_of
 from penstock.sql.logical.nodes import LogicalNode
 from penstock.sql.physical.nodes import ChangelogTraits
 from penstock.sql.table_api.schema import Schema

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.catalogs.in_memory import CatalogStore
@@ -20,6 +20,7 @@ from penstock.sql.errors import ValidationError
 from penstock.sql.execution.context import StatementContext
 from penstock.sql.execution.parsing import parse_one, parse_query
 from penstock.sql.execution.table_config import TableConfig
+from penstock.sql.table_api.schema import Schema
 from penstock.table.catalog.in_memory import Catalog
 from penstock.table.environment_settings import EnvironmentSettings
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.sql.execution.explain_detail import ExplainDetail
     from penstock.sql.results.table_result import TableResult
     from penstock.sql.table_api.table_descriptor import TableDescriptor
-    from penstock.sql.types import DataType
+    from penstock.sql.types import DataType, RowType
     from penstock.table.statement_set import StatementSet
     from penstock.table.table import Table
 
@@ -195,6 +196,52 @@ class TableEnvironment:
         from penstock.table.table import Table
 
         return Table(self, plan_of_polars(df, schema, splits_num))
+
+    def from_spark(self, df: object, schema: Schema | None = None) -> Table:
+        """Return a table of a bounded DataFrame of Spark.
+
+        `schema` adds computed columns and a watermark to its columns; or it chooses some of them, with types to which their values are
+        converted. When a job starts that reads the table, Spark computes the DataFrame once, with the columns that the query needs, and
+        its tasks write the rows to files of the job.
+        """
+        from penstock.connectors.spark.source import data_frame_columns
+        from penstock.connectors.spark.table import DataFrameScan
+
+        frame, columns = data_frame_columns(df, "from_spark")
+
+        def scan(chosen: RowType) -> DataFrameScan:
+            return DataFrameScan(frame, chosen)
+
+        return self._from_spark(columns, schema, scan)
+
+    def from_spark_stream(
+        self, df: object, schema: Schema | None = None, *, trigger_interval: str | None = None
+    ) -> Table:
+        """Return an unbounded table of a streaming DataFrame of Spark, with all sources and options that Structured Streaming has.
+
+        `schema` is as in from_spark(). `trigger_interval` is the time from one micro-batch of Spark to the next, such as "1 second";
+        without it, each follows the one before.
+        """
+        from penstock.connectors.spark.source import data_frame_columns
+        from penstock.connectors.spark.table import DataFrameStreamScan
+
+        frame, columns = data_frame_columns(df, "from_spark_stream", streaming=True)
+        if trigger_interval is not None:
+            check_text(trigger_interval, "trigger_interval")
+
+        def scan(chosen: RowType) -> DataFrameStreamScan:
+            return DataFrameStreamScan(frame, chosen, trigger_interval)
+
+        return self._from_spark(columns, schema, scan)
+
+    def _from_spark(
+        self, columns: RowType, schema: Schema | None, scan: Callable[[RowType], object]
+    ) -> Table:
+        from penstock.sql.execution.descriptors import name_scan
+
+        if schema is not None:
+            check_instance(schema, Schema, "schema", hint="use Schema.new_builder()....build()")
+        return self._select_all(name_scan(self._context, "DataFrame", columns, schema, scan))
 
     def create_temporary_view(
         self, view_path: str, table_or_data_stream: Any, *fields_or_schema: Any

@@ -42,7 +42,7 @@ def plan_of_polars(frame: Any, schema: Any, splits: int) -> LogicalStreamScan:
     return _plan(pa.table(plain), schema, splits)
 
 
-_METHODS = {"pandas": "from_pandas", "pyarrow": "from_arrow"}
+_METHODS = {"pandas": "from_pandas", "pyarrow": "from_arrow", "pyspark": "from_spark"}
 
 
 def _package(value: Any) -> str:
@@ -79,9 +79,10 @@ def _table_of(data: Any) -> pa.Table:
     ):
         return data.to_table()  # a dataset or a scanner
     package = _package(data)
-    if package in {"pandas", "polars"}:
+    if package in {"pandas", "polars", "pyspark"}:
         raise ArgumentTypeError(
-            f"data must be Arrow data, got {_shown_type(data)}", hint=f"use from_{package}()"
+            f"data must be Arrow data, got {_shown_type(data)}",
+            hint=f"use from_{package.removeprefix('py')}()",
         )
     if hasattr(data, "__arrow_c_stream__"):
         return pa.table(data)

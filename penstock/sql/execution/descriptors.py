@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from penstock.catalogs.tables import (
@@ -14,10 +15,11 @@ from penstock.catalogs.tables import (
 )
 from penstock.errors import ArgumentError
 from penstock.errors.argument_checks import check_instance
+from penstock.sql.errors import ValidationError, did_you_mean
 from penstock.sql.execution.tables import checked
 from penstock.sql.table_api.schema import DeclaredColumn, Schema
 from penstock.sql.table_api.table_descriptor import TableDescriptor
-from penstock.sql.types import DataType
+from penstock.sql.types import DataType, RowField, RowType
 
 if TYPE_CHECKING:
     from penstock.sql.execution.context import StatementContext
@@ -52,6 +54,69 @@ def name_descriptor(context: StatementContext, descriptor: TableDescriptor) -> t
     path = context.catalogs.qualify([f"*anonymous_{connector}${context.next_number()}*"])
     context.catalogs.add_anonymous(table_of(context, path, descriptor))
     return (path.name,)
+
+
+def name_scan(
+    context: StatementContext,
+    kind: str,
+    columns: RowType,
+    schema: Schema | None,
+    scan: Callable[[RowType], object],
+) -> tuple[str, ...]:
+    """Return the name that statements have for a table that the program reads; `kind` says what it is.
+
+    `schema` adds computed columns and a watermark to the columns that are read, or chooses some with other types. `scan` returns a
+    ScanTable of the chosen ones.
+    """
+    schema = Schema() if schema is None else schema
+    read = _chosen_columns(kind, columns, schema)
+    names = {each.name for each in schema.columns}
+    declared = [column_of(context, each) for each in schema.columns if each.kind == "computed"]
+    physical = {each.name: PhysicalColumn(each.name, each.data_type) for each in read}
+    if any(each.kind == "physical" for each in schema.columns):
+        computed = {each.name: each for each in declared}
+        ordered = [{**physical, **computed}[each.name] for each in schema.columns]
+    else:
+        ordered = [*(each for name, each in physical.items() if name not in names), *declared]
+    path = context.catalogs.qualify([f"*anonymous_{kind}${context.next_number()}*"])
+    table = ResolvedTable(
+        path,
+        tuple(ordered),
+        watermark=watermark_of(context, schema),
+        primary_key=schema.primary_key,
+        scan=lambda: scan(read),
+    )
+    context.planner.check_table(checked(table))
+    context.catalogs.add_anonymous(table)
+    return (path.name,)
+
+
+def _chosen_columns(kind: str, columns: RowType, schema: Schema) -> RowType:
+    """Return the columns that a schema reads: those that it declares, with their types, or all."""
+    names, chosen = columns.field_names(), []
+    for each in schema.columns:
+        if each.kind == "metadata":
+            raise ValidationError(
+                f"column '{each.name}' cannot be metadata: a {kind} has none",
+                hint="compute the column: column_by_expression(name, expression)",
+            )
+        if each.kind != "physical":
+            continue
+        if each.name not in names:
+            raise ValidationError(
+                f"the {kind} has no column '{each.name}'",
+                detail=f"the columns are {', '.join(names)}",
+                hint=did_you_mean(each.name, names),
+            )
+        chosen.append(RowField(each.name, type_of(each.type)))
+    key = schema.primary_key or ()
+    fields = chosen or columns.fields
+    return RowType(
+        [
+            RowField(each.name, each.data_type.not_null()) if each.name in key else each
+            for each in fields
+        ]
+    )
 
 
 def column_of(context: StatementContext, column: DeclaredColumn) -> Column:

@@ -12,7 +12,7 @@ from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.base.collection import CollectionSource
 from penstock.errors import ArgumentError, ArgumentTypeError
 from penstock.errors.argument_checks import check_int
-from penstock.errors.data_frames import refuse_data_frame
+from penstock.errors.data_frames import READ_FROM_SPARK, refuse_data_frame
 from penstock.graph.operator_specs import SourceSpec
 from penstock.graph.operator_specs.columnar.stateless import RowsToColumnsSpec
 from penstock.graph.transformations import OperatorTransformation
@@ -290,7 +290,11 @@ def plan_of_pandas(frame: object, schema: object, splits: int) -> LogicalStreamS
     from penstock.runtime.columnar.dtypes import dtype_of
 
     if not isinstance(frame, pd.DataFrame):
-        raise ArgumentTypeError(f"pdf must be a pandas.DataFrame, got {type(frame).__name__}")
+        from_spark = type(frame).__module__.startswith("pyspark.")
+        raise ArgumentTypeError(
+            f"pdf must be a pandas.DataFrame, got {type(frame).__name__}",
+            hint=READ_FROM_SPARK if from_spark else None,
+        )
     check_int(splits, "splits_num", minimum=1)
     columns = pl.from_pandas(frame.reset_index(drop=True))
     names, types = _pandas_schema(columns, schema)

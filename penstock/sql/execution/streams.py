@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
 from penstock.errors import ArgumentError, ArgumentTypeError
 from penstock.graph.transformations import OperatorTransformation, Transformation
+from penstock.sql.connector.type_mapping import data_type_of
 from penstock.sql.errors import ValidationError, did_you_mean
 from penstock.sql.execution.descriptors import parsed, type_of
 from penstock.sql.execution.query_scope import to_sql
-from penstock.sql.execution.type_mapping import data_type_of
 from penstock.sql.logical.nodes import (
     Field,
     LogicalNode,

@@ -14,7 +14,9 @@ from penstock.sql.types import BitmapType
 
 
 def table_source(table: Any, given: dict[str, str], context: PhysicalPlanContext) -> Any:
-    """Return the source of a table's connector."""
+    """Return the source of a table's connector, or the one that the program has made for it."""
+    if table.scan is not None:
+        return table.scan()
     factory = factory_of(table, given, context)
     source = factory.source(table_context(table, given, context))
     if source is None:
