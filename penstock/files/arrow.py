@@ -15,7 +15,9 @@ from pyarrow import fs
 
 from penstock.errors import ArgumentError
 from penstock.files.file_info import FileInfo
-from penstock.files.uris import exclusive_write, is_object_store, open_file_system
+from penstock.files.fsspec_files import exclusive_write, is_of_fsspec, rename_over
+from penstock.files.s3_conditions import ConditionalPut, conditional_put
+from penstock.files.uris import is_object_store, open_file_system
 
 # AWS error codes that are permanent: retrying cannot help.
 _AWS_ERROR = re.compile(r"AWS Error ([A-Z_]+)")
@@ -37,7 +39,7 @@ def open_uri(uri: str) -> tuple[ArrowFiles, str]:
             file_system, path = open_file_system(uri)
     except ValueError as error:
         raise OSError(errno.EINVAL, str(error)) from error
-    return ArrowFiles(file_system), path
+    return ArrowFiles(file_system, conditional_put(uri)), path
 
 
 @contextmanager
@@ -58,6 +60,10 @@ def os_errors() -> Iterator[None]:
         if found[1] == "NO_SUCH_BUCKET":
             raise OSError(errno.EINVAL, str(error)) from error
         raise
+    except RuntimeError as error:
+        if type(error) is not RuntimeError:
+            raise
+        raise OSError(str(error)) from error  # of a server, as clients of HDFS report it
 
 
 class ArrowFiles:
@@ -66,10 +72,14 @@ class ArrowFiles:
     remote = True
     os_errors = staticmethod(os_errors)
 
-    def __init__(self, file_system: Any) -> None:
+    def __init__(self, file_system: Any, put_new: ConditionalPut | None = None) -> None:
         self._fs = file_system
         self._renames = not is_object_store(file_system)
+        #: Whether a rename that did nothing may look like one that did
+        self._silent = self._renames and is_of_fsspec(file_system)
         self._exclusive = exclusive_write(file_system)
+        self._rename_over = rename_over(file_system)
+        self._put_new = put_new
 
     def open_input(self, path: str) -> object:
         """Open a file for reading."""
@@ -135,36 +145,44 @@ class ArrowFiles:
             self.write(path, data)
             return
         with self._temporary(path, data) as temporary:
+            if self._rename_over is not None:
+                self._rename_over(temporary, path)
+                return
             try:
-                self._fs.move(temporary, path)
-            except OSError:  # HDFS does not rename over a file
+                self._move(temporary, path)
+            except OSError:  # some file systems, as libhdfs, do not rename over a file
                 if not self.exists(path):
                     raise
                 self._fs.delete_file(path)
-                self._fs.move(temporary, path)
+                self._move(temporary, path)
 
     def create(self, path: str, data: bytes) -> bool:
         """Write a file unless it exists already.
 
-        Exact where a rename fails if the target exists (HDFS), and on object stores through fsspec. Elsewhere two concurrent
-        writers compare the content afterwards, which the later one may still overwrite.
+        Exact where a rename fails if the target exists (HDFS), and on object stores with conditional writes (S3 if boto3 is
+        installed, others through fsspec). Elsewhere two concurrent writers compare the content afterwards, which the later one may
+        still overwrite.
         """
         if self._exclusive is not None:
             return self._exclusive(path, data)
         if self._is_taken(path):
             return False
         if not self._renames:
-            self.write(path, data)
+            written = None if self._put_new is None else self._put_new(path, data)
+            if written is False:
+                return False
+            if written is None:
+                self.write(path, data)
         else:
             with self._temporary(path, data) as temporary:
                 try:
-                    self._fs.move(temporary, path)
+                    self._move(temporary, path)
                 except OSError:
                     if not self.exists(path):
                         raise
                     self._discard(temporary)
                     return False
-        return self.read(path) == data
+        return self.read(path) == data  # also of a store that ignores conditions
 
     def write_new(self, path: str, data: object) -> None:
         """Write a file that must not exist yet; two concurrent writers are not detected."""
@@ -179,7 +197,7 @@ class ArrowFiles:
 
     def rename(self, source: str, target: str) -> None:
         """Move a file; an object store copies it and deletes the source."""
-        self._fs.move(source, target)
+        self._move(source, target)
 
     def delete_empty(self, directory: str) -> None:
         """Do nothing: another writer may add a file between the check and the delete."""
@@ -204,6 +222,14 @@ class ArrowFiles:
         """Delete a directory and everything in it, if it exists."""
         with contextlib.suppress(FileNotFoundError):
             self._fs.delete_dir(directory)
+
+    def _move(self, source: str, target: str) -> None:
+        """Move a file; raises OSError if it was not moved, also where the file system returns as if it were (WebHDFS)."""
+        self._fs.move(source, target)
+        if self._silent and self.exists(source):
+            if self.exists(target):
+                raise FileExistsError(errno.EEXIST, f"the file already exists: {target}")
+            raise OSError(errno.EIO, f"the file system did not move '{source}' to '{target}'")
 
     def _is_taken(self, path: str) -> bool:
         return self.exists(path) if self._renames else self.has_file(path)

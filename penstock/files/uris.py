@@ -1,22 +1,21 @@
-"""Opens file systems by URI: pyarrow's own, and fsspec's for other schemes."""
+"""Opens file systems by URI: pyarrow's own, and fsspec's for other schemes (`fsspec_files`)."""
 
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import os
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+from penstock.files import fsspec_files
 
 # Opening these is expensive: it looks up credentials and the region of a bucket, and opens connections.
 _SHARED_SCHEMES = frozenset({"s3", "gs", "gcs"})
 # On these a write becomes visible when it is complete, a rename is a copy, and there are no directories.
 _OBJECT_STORES = frozenset({"s3", "gcs", "abfs"})
-_OBJECT_STORES_OF_FSSPEC = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
 # Hadoop's schemes for S3, also used by Spark and Flink.
 _S3_ALIASES = frozenset({"s3a", "s3n"})
-_WITH_FSSPEC = "fsspec+"
+_NO_LIBHDFS = ("libhdfs", "libjvm")  # in pyarrow's messages
 # Further URI options that determine the location of and access to a bucket.
 _VARIABLES = (
     "AWS_ACCESS_KEY_ID",
@@ -34,9 +33,9 @@ _shared: dict[tuple[Any, ...], tuple[Any, str]] = {}
 def open_file_system(uri: str) -> tuple[Any, str]:
     """Return the pyarrow.fs.FileSystem of a URI, and the path on it.
 
-    S3, GCS, Azure and HDFS are pyarrow's own. Any other scheme (`sftp://`, `memory://`, `dbfs://`) is opened by fsspec, if
-    that is installed; `fsspec+s3://` selects fsspec where pyarrow supports the scheme too. Raises the exceptions of pyarrow
-    and fsspec, usually OSError or ValueError.
+    S3, GCS and Azure are pyarrow's own, and so is HDFS if hdfs-native is not installed. Any other scheme (`sftp://`,
+    `memory://`, `webhdfs://`) is opened by fsspec, if that is installed; `fsspec+s3://` selects fsspec where pyarrow
+    supports the scheme too. Raises the exceptions of pyarrow and fsspec, usually OSError or ValueError.
     """
     from pyarrow import fs
 
@@ -45,10 +44,18 @@ def open_file_system(uri: str) -> tuple[Any, str]:
         scheme = "s3"
     if mark and scheme in _SHARED_SCHEMES:
         return _open_shared(f"{scheme}://{rest}")
-    if scheme.startswith(_WITH_FSSPEC):
-        return _open_with_fsspec(uri.removeprefix(_WITH_FSSPEC))
+    if scheme.startswith(fsspec_files.PREFIX):
+        return fsspec_files.open_with_fsspec(uri.removeprefix(fsspec_files.PREFIX))
+    if scheme in fsspec_files.HDFS and fsspec_files.has_hdfs():
+        return fsspec_files.open_with_fsspec(uri)
     try:
         return _as_tuple(fs.FileSystem.from_uri(uri))
+    except OSError as error:
+        if any(name in str(error) for name in _NO_LIBHDFS):
+            raise ValueError(
+                f"neither libhdfs nor hdfs-native is installed; {fsspec_files.hdfs_hint()}"
+            ) from error
+        raise
     except ValueError as error:  # pyarrow does not know the scheme
         if importlib.util.find_spec("fsspec") is None:
             raise ValueError(
@@ -58,19 +65,7 @@ def open_file_system(uri: str) -> tuple[Any, str]:
 
         if scheme not in {*fsspec.available_protocols(), *fsspec.registry}:
             raise ValueError(f"no file system for '{scheme}://' in pyarrow or fsspec") from error
-        return _open_with_fsspec(uri)
-
-
-def _open_with_fsspec(uri: str) -> tuple[Any, str]:
-    import fsspec
-    from pyarrow import fs
-
-    # Without fsspec's listing cache: writes and deletes of other processes must be seen, above all for leases.
-    try:
-        found, path = fsspec.core.url_to_fs(uri, use_listings_cache=False)
-    except ImportError as error:
-        raise ValueError(f"fsspec cannot open '{uri}': {error}") from error
-    return fs.PyFileSystem(fs.FSSpecHandler(found)), path
+        return fsspec_files.open_with_fsspec(uri)
 
 
 def _open_shared(uri: str) -> tuple[Any, str]:
@@ -98,30 +93,6 @@ def _as_tuple(pair: Any) -> tuple[Any, str]:
 
 def is_object_store(file_system: Any) -> bool:
     """Whether a pyarrow.fs.FileSystem is an object store: no renames, no directories, no partially written files."""
-    found = getattr(getattr(file_system, "handler", None), "fs", None)
-    if found is None:
-        return file_system.type_name in _OBJECT_STORES
-    names = found.protocol
-    return not _OBJECT_STORES_OF_FSSPEC.isdisjoint([names] if isinstance(names, str) else names)
-
-
-def exclusive_write(file_system: object) -> Callable[[str, bytes], bool] | None:
-    """Return a function that writes an object unless it exists and returns whether it did; None if not supported.
-
-    pyarrow's own file systems have no such call. fsspec's file systems for object stores have it since 2025.
-    """
-    found = getattr(getattr(file_system, "handler", None), "fs", None)
-    if found is None or not is_object_store(file_system):
-        return None
-    write = getattr(found, "_pipe_file", None) or found.pipe_file
-    if "mode" not in inspect.signature(write).parameters:
-        return None
-
-    def create(path: str, data: bytes) -> bool:
-        try:
-            found.pipe_file(path, data, mode="create")
-        except FileExistsError:
-            return False
-        return True
-
-    return create
+    if fsspec_files.is_of_fsspec(file_system):
+        return fsspec_files.is_object_store(file_system)
+    return file_system.type_name in _OBJECT_STORES

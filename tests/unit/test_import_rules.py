@@ -32,7 +32,7 @@ _FOUNDATION: dict[str, set[str]] = {
     "processes": set(),
     "pickling": set(),
     "metrics": set(),
-    "files": set(),
+    "files": {"dependencies"},
     "options": {"time", "logs", "dependencies"},
     "common": {"options", "time"},
     "records": {"common", "time"},

@@ -8,6 +8,7 @@ from pyarrow import fs
 from penstock.checkpoint.manifest_store import ManifestStore
 from penstock.checkpoint.storage import CheckpointFileSystem
 from penstock.errors import CheckpointError
+from penstock.files import s3_conditions
 from penstock.files.uris import open_file_system
 
 
@@ -46,6 +47,40 @@ def test_a_file_of_a_name_that_is_taken_is_not_written(storage):
     with pytest.raises(CheckpointError, match="exists already"):
         storage.write_new("chk-1/_metadata", b"three")
     assert storage.read("chk-1/_metadata") == b"one"
+
+
+def test_of_two_that_create_a_manifest_at_the_same_moment_one_does(storage, s3, monkeypatch):
+    """The other one writes after this one has looked."""
+    write = s3_conditions._put
+
+    def late(client, bucket, key, data):
+        s3.write("job/chk-1/_metadata", b"another's")
+        return write(client, bucket, key, data)
+
+    monkeypatch.setattr(s3_conditions, "_put", late)
+    assert storage.create("chk-1/_metadata", b"mine") is False
+    assert storage.read("chk-1/_metadata") == b"another's"
+
+
+@pytest.mark.parametrize(("status", "code"), [(501, "NotImplemented"), (403, "AccessDenied")])
+def test_what_a_store_says_of_a_condition_counts(s3, status, code):
+    put = s3_conditions.conditional_put(s3.uri("job"))
+    with s3.server.refusing(status, code):
+        if status == 501:
+            assert put(f"streams/{s3.prefix}/a", b"x") is None
+        else:
+            with pytest.raises(PermissionError, match=code):
+                put(f"streams/{s3.prefix}/a", b"x")
+
+
+def test_where_there_is_no_boto3_a_line_says_what_it_would_give(s3, monkeypatch, caplog):
+    monkeypatch.setattr(s3_conditions.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(s3_conditions, "_told", set())
+    storage = CheckpointFileSystem(s3.uri("job"))
+    with caplog.at_level("INFO", s3_conditions.__name__):
+        assert [storage.create(name, b"x") for name in ("a", "b", "a")] == [True, True, False]
+    (record,) = caplog.records
+    assert "penstock-stream[s3]" in record.getMessage()
 
 
 def test_a_file_of_several_parts_is_there_as_a_whole(storage):
