@@ -9,7 +9,7 @@ JAVA = JAVA_HOME="$$(cat $(VENV)/java_home)"
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo demo-kafka test test-full test-changed soak check check-types check-style lock release bench docs docs-serve clean
+.PHONY: help setup servers clusters demo demo-kafka test test-full test-changed soak check check-types check-style lock release bench docs docs-serve clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,6 +20,9 @@ setup: ## make .venv, install penstock and its tools, find (or install) a JDK
 servers: # set up, and install the servers that tests run against
 	@tools/setup.sh servers
 
+clusters: # set up, and install also HDFS, YARN and an S3 server, which only the full tests need
+	@tools/setup.sh clusters
+
 demo: setup ## run the fraud detection demo (RESUME=dir goes on, DEMO="--help" shows its options)
 	@$(JAVA) $(PY) examples/fraud_demo.py $(if $(RESUME),--resume "$(RESUME)") $(DEMO)
 
@@ -29,13 +32,13 @@ demo-kafka: servers ## orders from Kafka, enriched from PostgreSQL, exactly once
 test: servers ## run the tests that continuous integration runs, in a few minutes
 	@$(JAVA) $(PY) tools/run_tests.py $(PYTEST)
 
-test-full: servers ## run all tests: every connector, Spark, faults, e2e, all combinations (PYTEST="..." for pytest)
+test-full: clusters ## run all tests: every connector, Spark, faults, e2e, all combinations (PYTEST="..." for pytest)
 	@$(JAVA) $(PY) tools/run_tests.py --full $(PYTEST)
 
 test-changed: servers ## run the tests that your change can affect, by the import graph (CHANGED="--base main --list")
 	@$(JAVA) $(PY) tools/changed_tests.py $(CHANGED)
 
-soak: servers ## hours of tests: faults and random programs with new seeds, a long run (SOAK=3 rounds)
+soak: clusters ## hours of tests: faults and random programs with new seeds, a long run (SOAK=3 rounds)
 	@tools/soak.sh $(SOAK)
 
 check: setup ## lint, format check, types, dead code, import rules; the same for the page's JavaScript

@@ -91,7 +91,7 @@ ALLOWED = {
     "found by name": ["run_reopened"],
     "used by snippets that are text": ["KeyedNothing", "backend_with_paths", "run_without_sink"],
     "asked by tests, which could not see it otherwise": ["completed_checkpoint_ids"],
-    "read by fsspec": ["pseudo_dirs"],
+    "read by fsspec": ["pseudo_dirs", "use_listings_cache"],
     "called by prompt-toolkit": ["_enter"],
     "the way to Spark, which has tests only": [
         "spark_schema",

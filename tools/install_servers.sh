@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# Install the servers that tests of connectors run against, as far as that needs no question (root and apt-get, Maven).
+# Install the servers that tests of connectors run against, as far as that needs no question (root and apt-get, Maven, Go).
 # What is missing then is not an error here: the tests name it.
+#   tools/install_servers.sh            what `make test` needs
+#   tools/install_servers.sh clusters   also HDFS, YARN and an S3 server, which only `make test-full` needs
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 venv=.venv
+what=${1:-}
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
@@ -63,6 +66,24 @@ ensure_flink() {
   fi
 }
 
+# ensure_versitygw VERSION: an S3 server with conditional writes, built from its source, as it is not packaged.
+ensure_versitygw() {
+  local home="$venv/servers/versitygw"
+  if [ -e "$home/.built-$1" ]; then return; fi
+  if ! command -v go >/dev/null; then
+    say "Go is missing, tests that need an S3 server cannot run"
+    return
+  fi
+  say "building versitygw $1"
+  rm -rf "$home"
+  mkdir -p "$home"
+  if GOBIN="$PWD/$home" go install "github.com/versity/versitygw/cmd/versitygw@$1" >&2; then
+    touch "$home/.built-$1"
+  else
+    say "versitygw cannot be built: tests that need an S3 server cannot run"
+  fi
+}
+
 want "/usr/lib/postgresql/*/bin/initdb" postgresql
 want redis-server redis-server
 want prometheus prometheus
@@ -77,10 +98,12 @@ fetch_jars() {
   ensure_jars kafka
   ensure_jars zookeeper
   ensure_jars opensearch
+  if [ "$what" = clusters ]; then ensure_jars hadoop; fi
 }
 
 # Side by side, as all of it is waiting for downloads; but Maven may have to be installed first.
 ensure_flink 2.3.0 &
+if [ "$what" = clusters ]; then ensure_versitygw v1.8.0 & fi
 if command -v mvn >/dev/null; then
   fetch_jars &
   install_debian

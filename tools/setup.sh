@@ -2,6 +2,7 @@
 # Make .venv with penstock (editable) and its tools, and find a JDK. Instant when nothing changed.
 #   tools/setup.sh            what the demo and the checks need
 #   tools/setup.sh servers    also the servers and browsers that tests run against
+#   tools/setup.sh clusters   also HDFS, YARN and an S3 server, which only the full tests need
 #   tools/setup.sh lock       write constraints.txt again, with the newest versions that pyproject.toml allows
 #   tools/setup.sh bench      also what the benchmarks need: plotting, and PyFlink and others in environments of their own
 set -euo pipefail
@@ -170,9 +171,9 @@ write_constraints() {
 ensure_venv
 if [ "${1:-}" = lock ]; then write_constraints; exit; fi
 ensure_java
-if [ "${1:-}" = servers ]; then
+if [ "${1:-}" = servers ] || [ "${1:-}" = clusters ]; then
   # Most of both is waiting for downloads.
-  tools/install_servers.sh &
+  tools/install_servers.sh "$1" &
   ensure_packages
   wait $!
 else
