@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
 from penstock import options
+from penstock.client.modules_being_imported import release_modules_being_imported
 from penstock.client.serialization_check import check_serializable
 from penstock.graph.settings import GraphSettings
 from penstock.graph.transformations import Transformation
@@ -65,6 +66,7 @@ def submit(
     job_name: str,
 ) -> Any:
     """Start a program and return the controller of its job."""
+    release_modules_being_imported()
     sent = check_serializable(transformations)
     settings = replace(settings, classes=program_classes.pickled_classes(sent))
     return executor_for(configuration).submit(

@@ -25,6 +25,9 @@ from penstock.jobmanager.running.thread_cluster import ThreadCluster
 from penstock.logs.setup import log_in_jobmanager
 from penstock.options.configuration import Configuration
 
+_DEFAULT_MODE = "the default without Spark"
+_GIVEN_MODE = "the mode of the MiniCluster"
+
 
 class MiniCluster:
     """While it is open, programs of this process run here instead of on Spark.
@@ -98,7 +101,11 @@ class MiniCluster:
         log_in_jobmanager(job.settings.logs.form, configuration.get(options.LOG_DIR))
         set_log_levels(job.settings.logs.level, job.settings.logs.overrides)
         if job.mode == AUTO:
-            job = replace(job, mode=EPOCHS if job.settings.batch_mode else self.mode)
+            job = replace(
+                job,
+                mode=EPOCHS if job.settings.batch_mode else self.mode,
+                mode_origin=_DEFAULT_MODE if self.mode == EPOCHS else _GIVEN_MODE,
+            )
         job = replace(job, leader=leader)
         progress = self.create_progress(job.name, configuration)
         master = JobMaster(job, progress, ThreadCluster(), step_hooks)

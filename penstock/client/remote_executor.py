@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from penstock import options
+from penstock.client.remote_progress import RemoteProgress
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
@@ -67,7 +68,10 @@ def submit(
             key,
         )
     attached = configuration.get(options.EXECUTION_ATTACHED)
-    return RemoteJobController(client, str(answer["jobid"]), job_name, attached=attached)
+    controller = RemoteJobController(client, str(answer["jobid"]), job_name, attached=attached)
+    if configuration.get(options.PROGRESS) != "never":
+        controller.show_progress()
+    return controller
 
 
 def _refuse_collecting(transformations: Sequence[Transformation]) -> None:
@@ -94,7 +98,17 @@ class RemoteJobController:
         self._name = name
         self._path = f"/jobs/{job_id}"
         self._result: Future[JobExecutionResult] | None = None
+        self._progress = RemoteProgress()
         self._lock = threading.Lock()
+
+    def show_progress(self) -> None:
+        """Print the line that says what runs where, and unless the program is detached the following ones as they come."""
+        pause = _FIRST_POLL_S
+        while JobStatus[self._ask_and_show()["status"]] is JobStatus.CREATED:
+            time.sleep(pause)
+            pause = min(pause * 1.5, _LAST_POLL_S)
+        if self._attached:
+            self.get_job_execution_result()
 
     def get_job_id(self) -> JobID:
         """Return the job's identity."""
@@ -147,7 +161,8 @@ class RemoteJobController:
         """Wait for the result; Ctrl-C only ends the waiting. A detached program continues at once, without a result."""
         if not self._attached:
             sys.stdout.write(
-                f"job '{self._name}' ({self._job_id}) was sent to {self._client.address}\n"
+                f"job '{self._name}' ({self._job_id}) was sent to {self._client.address} and runs on there; "
+                f"to end it: penstock cancel {self._job_id}\n"
             )
             return JobExecutionResult(self.get_job_id(), 0, {})
         result = self.get_job_execution_result()
@@ -167,21 +182,28 @@ class RemoteJobController:
         answer = _again(lambda: self._client.get(f"/penstock/jobs/{self._job_id}/result"))
         return dict(answer)
 
+    def _ask_and_show(self) -> dict[str, Any]:
+        """Ask for the state of the job, and print the lines about its progress that came since."""
+        path = f"/penstock/jobs/{self._job_id}/result"
+        answer = dict(_again(lambda: self._client.get(f"{path}?{self._progress.query()}")))
+        self._progress.show(answer)
+        return answer
+
     def _wait_for_end(self) -> None:
         """Wait until the job has reached a terminal state: a suspended job is resumed by another leader."""
-        self._last_answer()
+        self._last_answer(self._ask)
 
-    def _last_answer(self) -> dict[str, Any]:
+    def _last_answer(self, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         pause = _FIRST_POLL_S
         while True:
-            answer = self._ask()
-            if JobStatus[answer["status"]].is_globally_terminal_state():
+            answer = ask()
+            if _has_ended(answer):
                 return answer
             time.sleep(pause)
             pause = min(pause * 1.5, _LAST_POLL_S)
 
     def _follow(self) -> JobExecutionResult:
-        answer = self._last_answer()
+        answer = self._last_answer(self._ask_and_show)
         match JobStatus[answer["status"]]:
             case JobStatus.FINISHED:
                 return JobExecutionResult(
@@ -214,6 +236,10 @@ class RemoteJobController:
                 pause = min(pause * 1.5, _LAST_POLL_S)
 
         return _in_background(poll)
+
+
+def _has_ended(answer: Mapping[str, Any]) -> bool:
+    return JobStatus[answer["status"]].is_globally_terminal_state()
 
 
 def _outcome(operation: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Any]) -> Any:

@@ -91,6 +91,8 @@ class Job:
     autoscaler: AutoscalerSettings = field(default_factory=AutoscalerSettings)
     #: One of penstock.jobmanager.modes
     mode: str = "auto"
+    #: What set `mode`, if it is not auto
+    mode_origin: str = "set by penstock.execution.mode"
     network: NetworkSettings = field(default_factory=NetworkSettings)
     barriers: BarrierSettings = field(default_factory=BarrierSettings)
     #: The fencing token of the leader that runs it; None without high availability

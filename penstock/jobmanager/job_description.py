@@ -24,6 +24,7 @@ from penstock.jobmanager.job_view import (
     VertexView,
 )
 from penstock.jobmanager.metrics.live_metrics import LiveMetrics
+from penstock.jobmanager.metrics.progress_lines import ProgressLines
 from penstock.runtime.inspection.requests import SlotInfo
 
 
@@ -56,6 +57,7 @@ def describe_job(master: JobMaster, error: Callable[[], str | None]) -> JobView:
         places=Lazy(lambda: _places(master.slots())),
         accumulators=Lazy(lambda: tuple(_accumulators(job, master.metrics))),
         totals=Lazy(lambda: _totals(master)),
+        progress=Lazy(lambda: _progress(master)),
     )
 
 
@@ -78,6 +80,10 @@ def _totals(master: JobMaster) -> dict[str, Value | bool | None]:
         name: value if isinstance(value, int | float | str | None) else str(value)
         for name, value in total_accumulators(master).items()
     }
+
+
+def _progress(master: JobMaster) -> ProgressLines:
+    return ProgressLines() if master.recorder is None else master.recorder.lines()
 
 
 def _settings(job: Job) -> SettingsView:

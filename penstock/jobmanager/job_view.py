@@ -16,6 +16,7 @@ from penstock.jobmanager.execution.failure_history import FailureHistory
 from penstock.jobmanager.job import CheckpointSettings
 from penstock.jobmanager.metrics.dropped_record_counts import DroppedRecords
 from penstock.jobmanager.metrics.live_metrics import VertexMetrics
+from penstock.jobmanager.metrics.progress_lines import ProgressLines
 from penstock.jobmanager.metrics.suspicious_record_counts import SuspiciousRecords
 from penstock.runtime.task.shared import task_metrics as names
 
@@ -236,6 +237,8 @@ class JobView:
     accumulators: Lazy[tuple[AccumulatorView, ...]] = field(default_factory=lambda: Lazy(tuple))
     #: The accumulators of the job's result, by `operator.metric`.
     totals: Lazy[Mapping[str, Value | bool | None]] = field(default_factory=lambda: Lazy(dict))
+    #: Only of a job in a session: the lines that its client prints.
+    progress: Lazy[ProgressLines] = field(default_factory=lambda: Lazy(ProgressLines))
 
     @property
     def ended(self) -> bool:

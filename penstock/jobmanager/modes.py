@@ -28,6 +28,21 @@ def prefers_pipelined(mode: str, *, batch: bool, bounded: bool) -> bool:
     return mode == PIPELINED or (mode == AUTO and not batch and not bounded)
 
 
+def mode_reason(mode: str, *, batch: bool, bounded: bool, origin: str) -> str:
+    """Return why a job prefers its mode; `origin` says what set a mode other than auto.
+
+    >>> mode_reason("auto", batch=False, bounded=True, origin="")
+    'all sources are bounded'
+    >>> mode_reason("pipelined", batch=False, bounded=True, origin="set by penstock.execution.mode")
+    'set by penstock.execution.mode'
+    """
+    if batch:
+        return "BATCH job"
+    if mode != AUTO:
+        return origin
+    return "all sources are bounded" if bounded else "a source is unbounded"
+
+
 def check_capacity(wanted: int, capacity: ClusterCapacity) -> None:
     """Reject pipelined mode if there are not enough slots."""
     if capacity.obstacle is not None and wanted > 0:

@@ -24,8 +24,8 @@ PROGRESS = describe(
     ConfigOptions.key("penstock.progress")
     .enum_type(["auto", "always", "lines", "never"])
     .default_value("auto"),
-    "How a job that this process runs shows its progress on standard error. always: a table that is updated; lines: one line at the start "
-    "and one at the end; auto: the table in a terminal, lines elsewhere; never: restarts only.",
+    "How a job shows its progress on standard error. always: a table that is updated; lines: one line at the start and one at the end; "
+    "auto: the table in a terminal, lines elsewhere; never: restarts only. A job in a session always shows lines, unless this is never.",
 )
 PROGRESS_CHECKPOINTS = describe(
     ConfigOptions.key("penstock.progress.checkpoints").boolean_type().default_value(False),

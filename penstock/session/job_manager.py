@@ -41,6 +41,7 @@ class SessionCluster:
         start: Callable[[], None] = lambda: None,
         stop: Callable[[], None] = lambda: None,
         describe: Callable[[], dict[str, Any]] = dict,
+        where: Callable[[], str] = lambda: "in the process of the session",
     ) -> None:
         self.name = name
         self.create_cluster = create_cluster
@@ -49,6 +50,8 @@ class SessionCluster:
         self.start = start
         self.stop = stop
         self.describe = describe
+        #: For the line at the start of a job
+        self.where = where
 
 
 class JobManager:
@@ -66,7 +69,12 @@ class JobManager:
             services.check_storage()
             configuration = services.with_shared_checkpoints(configuration)
         self._dispatcher = Dispatcher(
-            _store(services), self._endpoint.services.jobs, place.create_cluster, configuration
+            _store(services),
+            self._endpoint.services.jobs,
+            place.create_cluster,
+            configuration,
+            where=place.where,
+            when_served=self._tell_page,
         )
         self._campaign = (
             None
@@ -99,6 +107,11 @@ class JobManager:
                     target=self._place.start, name="penstock-warm-up", daemon=True
                 ).start()
         return server.client_address
+
+    def _tell_page(self, tell: Callable[[str], None]) -> None:
+        page = self._endpoint.base_address()
+        if page is not None:  # jobs of another leader are resumed before this process listens
+            tell(page)
 
     def _lead(self, token: int | None) -> None:
         if self._over.is_set():  # it gives the place up again in a moment

@@ -51,6 +51,7 @@ def spark_place(configuration: Configuration) -> SessionCluster:
         start=start,
         stop=session.stop_context,
         describe=describe,
+        where=lambda: f"on Spark ({session.get_context(given).master})",
     )
 
 

@@ -22,7 +22,7 @@ def run():
     print("the end")
 """
 RUN = [sys.executable, "-m", "penstock", "run", "--no-spark"]
-START = r"job 'numbers' \([0-9a-f]{32}\) starts in this process in epoch mode, parallelism 1"
+START = r"job 'numbers' \([0-9a-f]{32}\) starts in this process in epoch mode \(the default without Spark\), parallelism 1"
 END = (
     r"job 'numbers' finished after \d+\.\d s: 4 records in( \([\d,]+/s\))?, 3 out, 1 checkpoint, "
     r"0 restarts, 0 late records dropped"
@@ -73,7 +73,7 @@ def test_python_says_the_same_as_penstock_run(program) -> None:
 def test_in_a_terminal_a_table_ends_with_the_same_line(program) -> None:
     with Terminal([*RUN, str(program)]) as terminal:
         assert terminal.end() == 0
-    assert "in this process, epoch mode, parallelism 1" in terminal.text
+    assert "in this process, epoch mode (the default without Spark), parallelism 1" in terminal.text
     last = terminal.text.splitlines()[-2:]
     matches([last[0][last[0].index("job '") :], last[1]], END, "the end")
 

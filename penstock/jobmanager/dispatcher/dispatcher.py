@@ -25,7 +25,9 @@ from penstock.jobmanager.dispatcher.submission import FILES, Submission
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.job_creation import create_job
 from penstock.jobmanager.job_master.job_master import JobMaster
-from penstock.jobmanager.metrics.progress import QuietProgress
+from penstock.jobmanager.metrics.line_progress import WhenServed, not_served
+from penstock.jobmanager.metrics.progress_displays import create_session_progress
+from penstock.jobmanager.metrics.progress_lines import ProgressRecorder
 from penstock.jobmanager.running.cluster import Cluster
 from penstock.options.configuration import Configuration
 from penstock.processes import temporary
@@ -79,11 +81,17 @@ class Dispatcher:
         registry: JobRegistry,
         create_cluster: Callable[[Job], Cluster],
         configuration: Configuration | None = None,
+        *,
+        where: Callable[[], str] = lambda: "in the process of the session",
+        when_served: WhenServed = not_served,
     ) -> None:
         self._store = store
         self._registry = registry
         self._create_cluster = create_cluster
         self._configuration = configuration or Configuration()
+        #: For the lines that tell the progress of jobs: what runs them, and the address of the page
+        self._where = where
+        self._when_served = when_served
         self._lock = threading.RLock()
         self._jobs: dict[str, _RunningJob] = {}
         self.phase = DispatcherPhase.STANDBY
@@ -138,16 +146,21 @@ class Dispatcher:
         directory = _write_files(submission)
         try:
             program = unpack_program(submission.program)
+            configuration = self._configuration_of(submission, directory)
             job = create_job(
                 program.transformations,
                 program.settings,
-                self._configuration_of(submission, directory),
+                configuration,
                 submission.name,
                 job_id=submission.job_id,
             )
             job = replace(job, leader=self._leader)
+            recorder = ProgressRecorder()
+            progress = create_session_progress(
+                job.name, configuration, self._where(), self._when_served, recorder.say
+            )
             controller = LocalJobController(
-                JobMaster(job, QuietProgress(), self._create_cluster(job))
+                JobMaster(job, progress, self._create_cluster(job), recorder=recorder)
             )
         except BaseException:
             _delete(directory)

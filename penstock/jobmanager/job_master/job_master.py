@@ -66,6 +66,7 @@ from penstock.jobmanager.job_master.reporting import JobReporting
 from penstock.jobmanager.metrics.dropped_record_counts import DroppedRecords
 from penstock.jobmanager.metrics.live_metrics import LiveMetrics
 from penstock.jobmanager.metrics.progress import Progress
+from penstock.jobmanager.metrics.progress_lines import ProgressRecorder
 from penstock.jobmanager.metrics.suspicious_record_counts import SuspiciousRecords
 from penstock.jobmanager.modes import (
     AUTO,
@@ -104,9 +105,17 @@ class JobMaster:
     """
 
     def __init__(
-        self, job: Job, progress: Progress, cluster: Cluster, step_hooks: Sequence[StepHook] = ()
+        self,
+        job: Job,
+        progress: Progress,
+        cluster: Cluster,
+        step_hooks: Sequence[StepHook] = (),
+        *,
+        recorder: ProgressRecorder | None = None,
     ) -> None:
         self.job = job
+        #: The lines that `progress` says, if clients elsewhere print them
+        self.recorder = recorder
         self.started_ms = clock.now_ms()
         #: None until the job has ended
         self.ended_ms: int | None = None

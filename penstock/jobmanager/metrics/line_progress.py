@@ -1,8 +1,7 @@
-"""The progress of a job as lines on standard error, where there is no terminal."""
+"""The progress of a job as lines: on standard error where there is no terminal, and for the clients of a session."""
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from penstock.jobmanager.metrics.progress import (
     JobEnd,
     JobStart,
     QuietProgress,
+    print_line,
 )
 from penstock.jobmanager.metrics.progress_texts import (
     RunTotals,
@@ -31,7 +31,7 @@ def not_served(_: Callable[[str], None]) -> None:
 class LineProgress(QuietProgress):
     """Says what runs and where at the start, and what it came to at the end; with `checkpoints` also each completed checkpoint.
 
-    Output of the program goes to standard output, so these lines do not mix with it.
+    Lines go to `say`, by default to standard error: output of the program goes to standard output, so they do not mix with it.
     """
 
     def __init__(
@@ -41,8 +41,10 @@ class LineProgress(QuietProgress):
         *,
         checkpoints: bool = False,
         when_served: WhenServed = not_served,
+        say: Callable[[str], None] = print_line,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        super().__init__(say)
         self._name = name
         self._where = where
         self._checkpoints = checkpoints
@@ -84,7 +86,3 @@ class LineProgress(QuietProgress):
         with self._lock:
             self._closed = True
             self._say(self._totals.end_text(self._name, end, self._clock()))
-
-    @staticmethod
-    def _say(line: str) -> None:
-        print(line, file=sys.stderr, flush=True)

@@ -28,7 +28,8 @@ _MIN: Final = -(2**63)
 class VertexMetrics:
     """The aggregated metrics of the subtasks of a vertex.
 
-    Shares of time are averages over the subtasks that have reported, rates are sums, the watermark is the minimum.
+    Shares of time are those of the worst subtask that has reported, as on Flink's page: the highest busy and back-pressured
+    shares and the lowest idle one, possibly of different subtasks. Rates are sums, the watermark is the minimum.
     """
 
     reported: int = 0  # subtasks
@@ -47,8 +48,8 @@ class VertexMetrics:
         if not reports:
             return cls()
 
-        def average(name: str) -> float:
-            return sum(number(each, name) for each in reports) / len(reports) / _SECOND
+        def shares(name: str) -> list[float]:
+            return [number(each, name) / _SECOND for each in reports]
 
         def total(name: str) -> float:
             return sum(number(each, name) for each in reports)
@@ -56,9 +57,9 @@ class VertexMetrics:
         watermarks = [known for each in reports if (known := _watermark(each)) is not None]
         return cls(
             reported=len(reports),
-            busy=average(names.BUSY),
-            back_pressured=average(names.BACK_PRESSURED),
-            idle=average(names.IDLE),
+            busy=max(shares(names.BUSY)),
+            back_pressured=max(shares(names.BACK_PRESSURED)),
+            idle=min(shares(names.IDLE)),
             records_in=total(names.RECORDS_IN_RATE),
             records_out=total(names.RECORDS_OUT_RATE),
             bytes_in=total(names.BYTES_IN_RATE),

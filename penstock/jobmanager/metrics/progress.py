@@ -14,7 +14,7 @@ from penstock.common.job_status import JobStatus
 from penstock.jobmanager.job import Job
 from penstock.jobmanager.metrics.live_metrics import LiveMetrics, VertexMetrics
 from penstock.jobmanager.metrics.metric_totals import Counts
-from penstock.jobmanager.modes import prefers_pipelined
+from penstock.jobmanager.modes import mode_reason, prefers_pipelined
 from penstock.runtime.task.shared.task_metrics import RECORDS_SENT, LatencyHistogram
 
 _MIN, _MAX = -(2**63), 2**63 - 1
@@ -27,19 +27,22 @@ class JobStart:
 
     job_id: str
     pipelined: bool
+    reason: str  # of the mode
     parallelism: int
 
     @property
     def mode(self) -> str:
         """The execution mode, as messages have it."""
-        return "pipelined mode" if self.pipelined else "epoch mode"
+        return f"{'pipelined' if self.pipelined else 'epoch'} mode ({self.reason})"
 
     @classmethod
     def of(cls, job: Job) -> JobStart:
         """Describe a job by its plan."""
-        stays = prefers_pipelined(job.mode, batch=job.settings.batch_mode, bounded=job.bounded)
+        batch, bounded = job.settings.batch_mode, job.bounded
+        stays = prefers_pipelined(job.mode, batch=batch, bounded=bounded)
+        reason = mode_reason(job.mode, batch=batch, bounded=bounded, origin=job.mode_origin)
         highest = max((vertex.parallelism for vertex in job.plan.vertices), default=1)
-        return cls(job.job_id, stays, highest)
+        return cls(job.job_id, stays, reason, highest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +155,16 @@ class Progress(Protocol):
         """Record the end of the job."""
 
 
+def print_line(line: str) -> None:
+    """Print a line on standard error."""
+    print(line, file=sys.stderr, flush=True)
+
+
 class QuietProgress:
-    """Reports nothing but restarts."""
+    """Reports nothing but restarts, by calling `say` with their text."""
+
+    def __init__(self, say: Callable[[str], None] = print_line) -> None:
+        self._say = say
 
     def on_start(self, start: JobStart) -> None:
         """Ignore."""
@@ -165,17 +176,13 @@ class QuietProgress:
         """Ignore."""
 
     def on_restart(self, restarts: int, delay_ms: int, error: Exception) -> None:
-        """Print the cause in short."""
+        """Say the cause in short."""
         reason = str(error).splitlines()
         # The end of a traceback has the exception.
         shown = "\n".join(
             reason if len(reason) <= _SHOWN_LINES else ["...", *reason[-_SHOWN_LINES:]]
         )
-        print(
-            f"job failed, restart {restarts} in {delay_ms} ms:\n{shown}",
-            file=sys.stderr,
-            flush=True,
-        )
+        self._say(f"job failed, restart {restarts} in {delay_ms} ms:\n{shown}")
 
     def close(self, end: JobEnd) -> None:
         """Ignore."""

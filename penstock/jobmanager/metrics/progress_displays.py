@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from penstock import options
 from penstock.jobmanager.metrics.line_progress import LineProgress, WhenServed, not_served
@@ -29,3 +30,17 @@ def create_progress(
 
         return TerminalProgress(name, where, checkpoints=checkpoints, when_served=when_served)
     return LineProgress(name, where, checkpoints=checkpoints, when_served=when_served)
+
+
+def create_session_progress(
+    name: str,
+    configuration: Configuration,
+    where: str,
+    when_served: WhenServed,
+    say: Callable[[str], None],
+) -> Progress:
+    """Return what says the lines of a job in a session, which its clients print."""
+    if configuration.get(options.PROGRESS) == "never":
+        return QuietProgress(say)
+    checkpoints = configuration.get(options.PROGRESS_CHECKPOINTS)
+    return LineProgress(name, where, checkpoints=checkpoints, when_served=when_served, say=say)

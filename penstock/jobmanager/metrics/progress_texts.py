@@ -57,8 +57,9 @@ class RunTotals:
 def start_text(name: str, start: JobStart, where: str, page: str | None = None) -> str:
     """Return what runs where.
 
-    >>> start_text("clicks", JobStart("1a2b", pipelined=False, parallelism=2), "on Spark (local[2])")
-    "job 'clicks' (1a2b) starts on Spark (local[2]) in epoch mode, parallelism 2"
+    >>> start = JobStart("1a2b", pipelined=False, reason="BATCH job", parallelism=2)
+    >>> start_text("clicks", start, "on Spark (local[2])")
+    "job 'clicks' (1a2b) starts on Spark (local[2]) in epoch mode (BATCH job), parallelism 2"
     """
     at = "" if page is None else f", page {page}"
     return f"job '{name}' ({start.job_id}) starts {where} in {start.mode}, parallelism {start.parallelism}{at}"

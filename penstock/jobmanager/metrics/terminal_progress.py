@@ -41,6 +41,7 @@ class TerminalProgress(QuietProgress):
         from rich.console import Console
         from rich.live import Live
 
+        super().__init__()
         self._name = name
         self._where = where
         self._clock = clock

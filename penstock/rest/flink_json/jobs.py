@@ -503,13 +503,23 @@ class SubmittedJobResult(Struct, frozen=True, kw_only=True):
     id: Id
     name: str
     status: str
+    #: The lines that tell the progress of the job, from the wanted one on.
+    lines: list[str]
+    #: The number of the first of these lines; larger than the wanted one if older lines are not kept.
+    first_line: int
+    #: When the job was started; another one if another JobManager has resumed it and numbers lines from 0 again.
+    start_ms: int
     runtime_ms: int | UnsetType = UNSET
     error: str | UnsetType | None = UNSET
     accumulators: dict[str, Value | bool | None] | UnsetType = UNSET
 
     @classmethod
-    def of(cls, job: JobView) -> SubmittedJobResult:
-        """Return the state of a job, and its result when it has ended."""
+    def of(cls, job: JobView, line: int, start_ms: int) -> SubmittedJobResult:
+        """Return the state of a job, and its result when it has ended.
+
+        `line` is the number of the first wanted line, of the run that started at `start_ms`; of another run, all lines are new.
+        """
+        progress = job.progress().since(line if start_ms == job.start_ms else 0)
         ended: dict[str, Any] = {}
         if job.end_ms is not None:
             ended = {
@@ -517,4 +527,12 @@ class SubmittedJobResult(Struct, frozen=True, kw_only=True):
                 "error": job.error(),
                 "accumulators": dict(job.totals()),
             }
-        return cls(id=job.id, name=job.name, status=job.status.name, **ended)
+        return cls(
+            id=job.id,
+            name=job.name,
+            status=job.status.name,
+            lines=list(progress.lines),
+            first_line=progress.first,
+            start_ms=job.start_ms,
+            **ended,
+        )

@@ -29,7 +29,7 @@ class GraphVertex(Struct, frozen=True, kw_only=True):
     start_time: int = field(name="start-time")
     end_time: int = field(name="end-time")
     operators: tuple[OperatorView, ...]
-    #: Shares are averages over the subtasks that have reported, and add up to 1.
+    #: Shares are those of the worst subtask: the highest busy and back-pressured share, the lowest idle one.
     busy: float | None = None
     back_pressured: float | None = field(name="backPressured", default=None)
     idle: float | None = None

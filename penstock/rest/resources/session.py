@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from penstock.jobmanager.dispatcher.submission import Submission
 from penstock.rest.flink_json.jobs import SubmittedJobResult
-from penstock.rest.flink_json.parts import Empty, Id
+from penstock.rest.flink_json.parts import Empty, Id, Index
 from penstock.rest.messages import HttpError, Request, Response
 from penstock.rest.routing.request_targets import find_job
 from penstock.rest.routing.routes import Route, Services
@@ -48,7 +48,15 @@ def _submit(services: Services, request: Request) -> Response:
 
 
 def _result(services: Services, request: Request) -> Response:
-    return Response(SubmittedJobResult.of(find_job(services, request)))
+    line, start_ms = (_number(request, name) for name in ("line", "start_ms"))
+    return Response(SubmittedJobResult.of(find_job(services, request), line, start_ms))
+
+
+def _number(request: Request, name: str) -> int:
+    text = request.query.get(name, "0")
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise HttpError(HTTPStatus.BAD_REQUEST, f"{name} must be a non-negative integer")
+    return int(text)
 
 
 def _shut_down(services: Services, request: Request) -> Response:
@@ -85,7 +93,8 @@ ROUTES = (
         "GET",
         "/penstock/jobs/:jobid/result",
         _result,
-        "the state of a job, and its result",
+        "the state of a job, its result, and the lines about its progress from number `line` of the run that started at `start_ms`",
+        query={"line": Index, "start_ms": Index},
         response=SubmittedJobResult,
     ),
     Route(

@@ -63,6 +63,18 @@ class Principal:
     name: str
 
 
+class InsufficientRoleError(HttpError):
+    """A known client may not do what it asks for."""
+
+    def __init__(self, client: Principal) -> None:
+        super().__init__(
+            HTTPStatus.FORBIDDEN,
+            f"{client.name} may only read",
+            "hint: changes need a token or certificate with the write role",
+        )
+        self.client = client
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """Decides the role of clients.
@@ -88,11 +100,7 @@ class Access:
         if client is None:
             client = self._unknown(headers.get("host"), needs)
         if client.role < needs:
-            raise HttpError(
-                HTTPStatus.FORBIDDEN,
-                f"{client.name} may only read",
-                "hint: changes need a token or certificate with the write role",
-            )
+            raise InsufficientRoleError(client)
         return client
 
     def _known(self, authorization: str, peer: str | None) -> Principal | None:

@@ -9,13 +9,13 @@ from starlette.requests import Request as IncomingRequest
 
 from penstock.rest.messages import HttpError
 from penstock.rest.routing.routes import Role
-from penstock.rest.security.access import Access, Principal
+from penstock.rest.security.access import Access, InsufficientRoleError, Principal
 from penstock.rest.server.throttling import RequestThrottle
 
 # Keys in the state of requests
 PEER: Final = "peer"  # the common name in the client's certificate, set by the connection
-CLIENT: Final = "client"  # who was admitted to a route
-WRITES: Final = "writes"  # whether that route needs the write role
+CLIENT: Final = "client"  # who was admitted, or is known but may not do this; unset if unknown
+WRITES: Final = "writes"  # whether the route needs the write role
 _VERSIONS: Final = {"1.0", "1.1"}
 
 
@@ -33,10 +33,13 @@ class Admission:
             raise closing(
                 HttpError(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, f"HTTP/{version} is not supported")
             )
-        peer = incoming.scope["state"].get(PEER)
+        state = incoming.scope["state"]
         try:
-            client = self._access.admit(dict(incoming.headers), peer, needs)
+            client = self._access.admit(dict(incoming.headers), state.get(PEER), needs)
+            state[CLIENT] = client
         except HttpError as error:
+            if isinstance(error, InsufficientRoleError):  # the audit log names who tried
+                state[CLIENT] = error.client
             await self._throttle.pass_through()
             raise closing(error) from None
         if needs < Role.WRITE:  # write requests are not throttled by read requests

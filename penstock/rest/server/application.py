@@ -15,7 +15,7 @@ from penstock.rest.routing.router import ApiRoute, in_order, no_route, routed_pa
 from penstock.rest.routing.routes import Role, Route, Services
 from penstock.rest.security.access import Access
 from penstock.rest.security.audit import Audit
-from penstock.rest.server.admission import CLIENT, WRITES, Admission, closing
+from penstock.rest.server.admission import WRITES, Admission, closing
 from penstock.rest.server.handling import RequestHandling, raw_path
 from penstock.rest.server.in_flight_requests import InFlightRequests
 from penstock.rest.server.limits import RequestLimits
@@ -41,9 +41,8 @@ def create_application(
 
     def served(route: Route) -> ApiRoute:
         async def respond(incoming: IncomingRequest) -> OutgoingResponse:
+            incoming.scope["state"][WRITES] = route.needs is Role.WRITE
             client = await admission.admit(incoming, route.needs)
-            state = incoming.scope["state"]
-            state[CLIENT], state[WRITES] = client, route.needs is Role.WRITE
             return await handling.respond(incoming, route, client)
 
         return ApiRoute(route, respond)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -64,6 +66,65 @@ def test_a_job_that_ends_gives_its_result(env):
     result = env.execute("short")
 
     assert result.get_net_runtime() >= 0
+
+
+def lines_of(capsys):
+    """The lines that the client printed: each a second time, after the session, which is in this process."""
+    lines = Counter(capsys.readouterr().err.splitlines())
+    assert set(lines.values()) <= {2}
+    return list(lines)
+
+
+def test_a_client_prints_the_same_lines_as_for_a_job_of_its_own_process(env, capsys, address):
+    env.configure(Configuration.from_dict({"penstock.progress.checkpoints": "true"}))
+    env.from_collection([1, 2, 3]).map(lambda number: number)
+
+    env.execute("short")
+
+    start, *checkpoints, end = lines_of(capsys)
+    mode = r"pipelined mode \(set by penstock.execution.mode\), parallelism 1, page http://"
+    place = "starts in the process of the session in"
+    assert re.fullmatch(rf"job 'short' \([0-9a-f]{{32}}\) {place} {mode}{address}", start)
+    assert checkpoints
+    for number, line in enumerate(checkpoints, 1):
+        assert line.startswith(f"job 'short': checkpoint {number} completed in ")
+    assert re.match(r"job 'short' finished after \d+\.\d s: 3 records in", end)
+
+
+def test_a_restart_is_told_even_without_progress(env, capsys, tmp_path):
+    marker = str(tmp_path / "failed")
+
+    def fail_once(number):
+        if not Path(marker).exists():
+            Path(marker).touch()
+            raise LookupError("the first time")
+        return number
+
+    restarts = {
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.delay": "1 ms",
+        "penstock.progress": "never",
+    }
+    env.configure(Configuration.from_dict(restarts))
+    env.from_collection([1, 2, 3]).map(fail_once)
+
+    env.execute("failing once")
+
+    first, *cause = lines_of(capsys)
+    assert first == "job failed, restart 1 in 1 ms:"
+    assert any("LookupError: the first time" in line for line in cause)
+
+
+def test_a_detached_client_says_where_the_job_runs_on(env, capsys):
+    env.configure(Configuration.from_dict({"execution.attached": "false"}))
+    source = env.from_source(Slowly(), WatermarkStrategy.no_watermarks(), "numbers")
+    source.map(lambda number: number)
+
+    env.execute("endless")
+
+    said = capsys.readouterr()
+    assert "starts in the process of the session in pipelined mode" in said.err
+    assert re.search(r"was sent to .* and runs on there; to end it: penstock cancel", said.out)
 
 
 def test_options_of_the_session_have_no_effect_in_a_job_and_a_warning_names_them(env, caplog):

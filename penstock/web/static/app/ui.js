@@ -150,10 +150,17 @@ export function Resource({ value, children, missing, lines }) {
 export function LoadBar({ busy, pressed, idle }) {
   if (!known(busy)) return html`<span class="bar" aria-hidden="true"></span>`;
   const label = `busy ${share(busy)}, back-pressured ${share(pressed)}, idle ${share(idle)}`;
+  // The shares of a vertex are of different subtasks and may add up to more than one.
+  const parts = [busy, pressed ?? 0, idle ?? 0];
+  const whole = Math.max(
+    1,
+    parts.reduce((sum, part) => sum + part, 0),
+  );
+  const [first, second, third] = parts.map((part) => ({ width: `${(part / whole) * 100}%` }));
   return html`<span class="bar" role="img" aria-label=${label} title=${label}>
-    <i class="busy" style=${{ width: `${busy * 100}%` }}></i>
-    <i class="pressed" style=${{ width: `${(pressed ?? 0) * 100}%` }}></i>
-    <i class="idle" style=${{ width: `${(idle ?? 0) * 100}%` }}></i>
+    <i class="busy" style=${first}></i>
+    <i class="pressed" style=${second}></i>
+    <i class="idle" style=${third}></i>
   </span>`;
 }
 

@@ -35,12 +35,12 @@ def working(busy, back_pressured=0, **more):
     }
 
 
-def test_shares_are_averages_and_rates_are_sums_over_the_subtasks_of_a_vertex():
+def test_shares_are_those_of_the_worst_subtask_and_rates_are_sums():
     live = LiveMetrics()
-    live.take(report(0, source=working(200, 400, numRecordsInPerSecond=10)), 0)
+    live.take(report(0, source=working(200, 500, numRecordsInPerSecond=10)), 0)
     live.take(report(1, source=working(600, 0, numRecordsInPerSecond=30)), 0)
     found = live.vertex(SOURCE)
-    assert (found.busy, found.back_pressured, found.idle) == pytest.approx((0.4, 0.2, 0.4))
+    assert (found.busy, found.back_pressured, found.idle) == pytest.approx((0.6, 0.5, 0.3))
     assert (found.records_in, found.reported) == (40, 2)
 
 

@@ -203,7 +203,7 @@ def test_the_table_of_vertices_fits_a_terminal_of_80_columns() -> None:
         assert part in text
 
 
-START = JobStart("1a2b3c4d5e6f", pipelined=True, parallelism=4)
+START = JobStart("1a2b3c4d5e6f", pipelined=True, reason="a source is unbounded", parallelism=4)
 
 
 class Page:
@@ -233,7 +233,8 @@ def test_without_a_terminal_the_start_and_the_end_are_a_line_each(capsys) -> Non
     output = capsys.readouterr()
     assert output.out == ""
     assert output.err.splitlines() == [
-        "job 'clicks' (1a2b3c4d5e6f) starts on Spark (local[4]) in pipelined mode, parallelism 4",
+        "job 'clicks' (1a2b3c4d5e6f) starts on Spark (local[4]) in pipelined mode "
+        "(a source is unbounded), parallelism 4",
         "job failed, restart 1 in 0 ms:",
         "boom",
         (
@@ -278,7 +279,7 @@ def test_a_page_that_is_served_already_is_part_of_the_first_line(capsys) -> None
     )
     lines.on_start(START)
     assert capsys.readouterr().err == (
-        "job 'clicks' (1a2b3c4d5e6f) starts in this process in pipelined mode, parallelism 4, "
+        "job 'clicks' (1a2b3c4d5e6f) starts in this process in pipelined mode (a source is unbounded), parallelism 4, "
         "page http://localhost:8081\n"
     )
 
@@ -287,6 +288,6 @@ def test_the_table_says_what_runs_where(live, console) -> None:
     page = Page()
     live._when_served = page
     live.on_start(START)
-    assert "Spark, pipelined mode, parallelism 4" in shown(live, console)
+    assert "Spark, pipelined mode (a source is unbounded), parallelism 4" in shown(live, console)
     page.serve()
     assert "http://localhost:8081" in shown(live, console)

@@ -7,6 +7,7 @@ import pytest
 from penstock.errors import ArgumentError, JobRequestError
 from penstock.jobmanager.dispatcher.submission import Submission
 from penstock.jobmanager.job_view import Lazy
+from penstock.jobmanager.metrics.progress_lines import ProgressLines
 from penstock.rest.routing.routes import Services
 from tests.builders.rest_fakes import NOW
 
@@ -105,6 +106,22 @@ def test_the_result_of_a_job_is_returned(ask, controller):
     assert status == 200
     assert content["status"] == "RUNNING"
     assert "error" not in content
+
+
+def test_the_result_has_the_lines_that_the_client_does_not_know(ask, controller):
+    controller.more = {"progress": Lazy.of(ProgressLines(3, ("three", "four", "five")))}
+    path = f"/penstock/jobs/{controller.get_job_id()}/result"
+
+    def lines(query):
+        content = ask("GET", path + query)[1]
+        return content["first_line"], content["lines"]
+
+    run = ask("GET", path)[1]["start_ms"]
+    assert lines("") == (3, ["three", "four", "five"])
+    assert lines(f"?line=4&start_ms={run}") == (4, ["four", "five"])
+    assert lines(f"?line=6&start_ms={run}") == (6, [])
+    assert lines(f"?line=4&start_ms={run - 1}") == (3, ["three", "four", "five"])
+    assert ask("GET", f"{path}?line=-1")[0] == 400
 
 
 def test_a_program_of_its_own_takes_no_jobs(ask, services):

@@ -310,25 +310,33 @@ def test_there_is_a_line_for_each_request_that_wants_to_change_something(
     start_with, make_client, controller, tmp_path, caplog
 ):
     path = tmp_path / "audit.jsonl"
-    ask = make_client(start_with({"penstock.rest.audit-file": str(path)}))
+    files = {"penstock.rest.read-token-file": str(tmp_path / "read")}
+    server = start_with({"penstock.rest.audit-file": str(path), **files})
+    ask, reader = make_client(server), server.access.read_token
     with caplog.at_level(logging.INFO, "penstock.audit"):
         ask("GET", f"/v1{JOB}")
         ask("PATCH", f"/v1{JOB}?mode=cancel", token=None)
         ask("PATCH", f"/v1{JOB}?mode=cancel")
         ask("POST", f"/v1{JOB}/savepoints", b"{")
         ask("DELETE", "/v1/nothing")
+        ask("PATCH", f"/v1{JOB}?mode=cancel", token=reader)
+        ask("GET", f"/v1{JOB}/yarn-cancel", token=reader)
+        ask("GET", f"/v1{JOB}/yarn-cancel", token=None)
     entries = [json.loads(line) for line in path.read_text().splitlines()]
     assert [(each["method"], each["path"], each["status"], each["who"]) for each in entries] == [
         ("PATCH", f"/v1{JOB}", 401, "anonymous"),
         ("PATCH", f"/v1{JOB}", 202, "the write token"),
         ("POST", f"/v1{JOB}/savepoints", 400, "the write token"),
-        ("DELETE", "/v1/nothing", 404, "anonymous"),
+        ("DELETE", "/v1/nothing", 404, "the write token"),
+        ("PATCH", f"/v1{JOB}", 403, "the read token"),
+        ("GET", f"/v1{JOB}/yarn-cancel", 403, "the read token"),
+        ("GET", f"/v1{JOB}/yarn-cancel", 401, "anonymous"),
     ]
     assert entries[1]["query"] == "mode=cancel"
     assert entries[1]["from"] == "127.0.0.1"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     reported = [record.getMessage() for record in caplog.records if record.name == "penstock.audit"]
-    assert len(reported) == 4
+    assert len(reported) == 7
     assert "status=202" in reported[1]
     assert TOKEN not in path.read_text() + caplog.text
 

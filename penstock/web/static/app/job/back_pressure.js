@@ -81,9 +81,9 @@ export function BackPressure({ id, job, query, tab }) {
               <th scope="col">Vertex</th>
               <th scope="col">Level</th>
               <th scope="col">Load</th>
-              <th scope="col" class="num">Busy</th>
-              <th scope="col" class="num">Back-pressured</th>
-              <th scope="col" class="num">Idle</th>
+              <th scope="col" class="num">Busy (max)</th>
+              <th scope="col" class="num">Back-pressured (max)</th>
+              <th scope="col" class="num">Idle (min)</th>
             </tr>
           </thead>
           <tbody>${job.vertices.map(

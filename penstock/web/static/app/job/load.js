@@ -4,7 +4,7 @@
 // css/job.css mixes the colours of a vertex from --heat; css/base.css has --busy and --pressed,
 // css/parts.css the colours of bars and levels, which ui.js draws.
 // graph_parts.js draws vertices and the small map, back_pressure.js the tab. The load of a vertex
-// is the average of its subtasks: jobmanager/metrics/live_metrics.py, sent by
+// is that of its worst subtask: jobmanager/metrics/live_metrics.py, sent by
 // rest/resources/job_graph.py. The levels of subtasks come from rest/flink_json/vertices.py.
 import { known, share } from "../format.js";
 
