@@ -101,7 +101,9 @@ def test_a_job_runs_in_the_session_and_its_client_waits_for_it(session, tmp_path
     said = penstock("run", "--session", "-D", "penstock.progress.checkpoints=true", str(script))
     assert "ended after True" in said
     assert "first 3" in log_of(session)
-    place = "starts in the process of the session in pipelined mode (set by penstock.execution.mode)"
+    place = (
+        "starts in the process of the session in pipelined mode (set by penstock.execution.mode)"
+    )
     assert place in said
     assert "job 'short': checkpoint 1 completed in" in said
     assert "job 'short' finished after" in said

@@ -15,19 +15,26 @@ from penstock.errors import PenstockError
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.diagnosis.diagnose import diagnose
 from penstock.jobmanager.diagnosis.findings import Diagnosis
-from penstock.jobmanager.diagnosis.metrics import Backlog, JobFigures, read_figures
+from penstock.jobmanager.diagnosis.metrics import (
+    Backlog,
+    JobFigures,
+    VertexFigures,
+    read_figures,
+)
 from penstock.jobmanager.diagnosis.rules.skew import skewed_subtask
 from penstock.jobmanager.job_view import JobView
 from penstock.runtime.inspection.requests import (
     InspectionRequest,
     KeySamples,
     ProcessDetails,
+    ProcessFacts,
     SlotId,
     SlotInfo,
     SplitTime,
     TaskDetail,
     TaskDetails,
 )
+from penstock.runtime.task.shared import task_metrics as names
 
 _MOST_TASKS: Final = 64  # inspected per kind of request
 _WATCH_S: Final = 1.0
@@ -57,8 +64,8 @@ class DiagnosableJob(Protocol):
 
 def examine(diagnosable: DiagnosableJob, now_ms: int) -> Diagnosis:
     """Diagnose a job."""
-    slots = diagnosable.slots()
-    job = read_figures(diagnosable.view(), now_ms, slots)
+    slots, view = diagnosable.slots(), diagnosable.view()
+    job = read_figures(view, now_ms, slots)
     begun = time.monotonic()
     before = diagnosable.backlogs()
     asked = [
@@ -78,11 +85,14 @@ def examine(diagnosable: DiagnosableJob, now_ms: int) -> Diagnosis:
         else:
             unknown[f"{_NAMES[what]}: {error}"] = None
     if not slots and job.status == "RUNNING":
-        unknown[_NOT_INSPECTED] = None
-        # Fall back to the watermarks of the last checkpoint.
-        answers["details"] = {
-            task: TaskDetail(each) for task, each in diagnosable.split_times().items()
-        }
+        # No task can be asked: use what the subtasks reported with the last checkpoint.
+        answers["details"] = _reported_details(view, diagnosable.split_times())
+        answers["processes"] = _reported_processes(view)
+        if not answers["processes"]:
+            unknown[_NOTHING_REPORTED] = None
+        for vertex in job.vertices:
+            if _may_have_frequent_key(vertex):
+                unknown[f"{_NAMES['keys']} of '{vertex.name}': {_NOT_SAMPLED}"] = None
     job = replace(
         job,
         keys=answers["keys"],
@@ -94,7 +104,13 @@ def examine(diagnosable: DiagnosableJob, now_ms: int) -> Diagnosis:
 
 
 _NAMES: Final = {"keys": "frequent keys", "details": "splits and states", "processes": "memory"}
-_NOT_INSPECTED: Final = "keys, states and memory: the job runs in epoch mode or is starting; only pipelined tasks can be inspected"
+_NOTHING_REPORTED: Final = (
+    "states and memory: no subtask has reported; in epoch mode they do so with the first checkpoint"
+)
+_NOT_SAMPLED: Final = (
+    "the job runs in epoch mode, in which the keys of records are not counted; in pipelined mode they are "
+    "(penstock.execution.mode)"
+)
 
 
 def questions(job: JobFigures) -> Iterator[Question]:
@@ -110,9 +126,36 @@ def questions(job: JobFigures) -> Iterator[Question]:
         tasks = [task for task in tasks if task in running][:_MOST_TASKS]
         for task in tasks if vertex.is_source else tasks[:1]:
             yield "details", task, task, TaskDetails(task)
-        if "HASH" in vertex.partitioned_by and skewed_subtask(vertex) is not None:
+        if _may_have_frequent_key(vertex):
             for task in tasks:
                 yield "keys", task, task, KeySamples(task, _WATCH_S)
+
+
+def _may_have_frequent_key(vertex: VertexFigures) -> bool:
+    return "HASH" in vertex.partitioned_by and skewed_subtask(vertex) is not None
+
+
+def _reported_details(
+    view: JobView, splits: Mapping[TaskId, tuple[SplitTime, ...]]
+) -> dict[TaskId, TaskDetail]:
+    states = {
+        TaskId(vertex.id, number): report.content.get(names.STATES, ())
+        for vertex in view.vertices()
+        for number, report in enumerate(vertex.reports)
+    }
+    return {
+        task: TaskDetail(splits.get(task, ()), states.get(task, ()))
+        for task in dict.fromkeys([*states, *splits])
+    }
+
+
+def _reported_processes(view: JobView) -> dict[str, ProcessFacts]:
+    reports = [report for vertex in view.vertices() for report in vertex.reports]
+    return {
+        f"process {found.process} on {report.process['host']}": found
+        for report in reports
+        if (found := report.content.get(names.PROCESS_FACTS)) is not None
+    }
 
 
 def _error_of(future: Future[Any]) -> str | None:

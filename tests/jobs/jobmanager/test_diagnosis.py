@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import pytest
@@ -12,6 +13,7 @@ from penstock.datastream import KeyedProcessFunction, MapFunction
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.jobmanager.diagnosis import diagnosable_job
 from penstock.jobmanager.diagnosis.diagnosable_job import examine
+from penstock.jobmanager.diagnosis.diagnose import diagnose
 from penstock.testing import MiniCluster
 from tests.builders.endless import EndlessSource, SplitsOnce
 from tests.builders.environments import configured
@@ -178,19 +180,56 @@ def _splits_that_have_spoken(controller):
     return [each for each in times if each.watermark > 0]
 
 
-def test_the_report_on_a_job_in_epochs_names_what_is_not_known():
+def test_in_epochs_states_and_memory_are_those_of_the_last_reports(monkeypatch):
     with MiniCluster("epochs"):
         env = configured({"execution.checkpointing.interval": "10 ms"}, 1)
         times = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
             lambda value, _: value[1]
         )
-        env.from_source(Unlucky(), times, "clicks").filter(lambda _: False).print()
+        clicks = env.from_source(Unlucky(), times, "clicks")
+        remember = clicks.key_by(lambda value: value[0]).process(Remember()).uid("remember")
+        remember.filter(lambda _: False).print()
         client = env.execute_async("epochs")
         controller = client._controller
         # In epochs each waits for its turn.
         wait_until(lambda: len(_splits_that_have_spoken(controller)) == 2)
+        wait_until(lambda: sum(_records_in(controller)) > 0)
+        figures = []
+        monkeypatch.setattr(
+            diagnosable_job,
+            "diagnose",
+            lambda job, unknown: (figures.append(job), diagnose(job, unknown))[1],
+        )
         diagnosis = examine(controller, int(time.time() * 1000))
         client.cancel().result(TIMEOUT_S)
-    assert any("epoch mode" in each for each in diagnosis.unknown)
     (held_back,) = [each for each in diagnosis.findings if each.rule == "watermark"]
     assert "split 'empty'" in held_back.title
+    (job,) = figures
+    states = {state.name: state.expires for each in job.details.values() for state in each.states}
+    assert states == {"last": False}
+    (process,) = job.processes.values()
+    assert process.process == os.getpid()
+    assert process.peak_memory >= process.memory > 0
+
+
+def test_the_report_on_a_skewed_job_in_epochs_says_that_keys_are_not_known():
+    with MiniCluster("epochs"):
+        env = configured({"execution.checkpointing.interval": "10 ms"}, 2)
+        clicks = env.from_source(Unlucky(), WatermarkStrategy.no_watermarks(), "clicks")
+        remember = clicks.key_by(lambda value: value[0]).process(Remember())
+        remember.filter(lambda _: False).print()
+        client = env.execute_async("skewed")
+        controller = client._controller
+        diagnoses = []
+
+        def keyed_vertex_is_skewed():
+            diagnoses.append(examine(controller, int(time.time() * 1000)))
+            keyed = controller.view().vertices()[1].id
+            findings = diagnoses[-1].findings
+            return any((each.rule, each.vertex) == ("skew", keyed) for each in findings)
+
+        wait_until(keyed_vertex_is_skewed)
+        client.cancel().result(TIMEOUT_S)
+    (unknown,) = diagnoses[-1].unknown
+    assert unknown.startswith("frequent keys of 'KEYED PROCESS")
+    assert "runs in epoch mode" in unknown

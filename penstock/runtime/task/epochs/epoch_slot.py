@@ -20,6 +20,8 @@ from penstock.logs.scope import working_for
 from penstock.pickling import program_classes
 from penstock.pickling.portable_pickles import dumps
 from penstock.processes.process_metrics import ProcessFigures
+from penstock.runtime.inspection.process_facts import process_facts
+from penstock.runtime.inspection.state_usage import usage_of
 from penstock.runtime.network.buffers import BufferedRow, decode
 from penstock.runtime.network.messages import ACK, DATA, FAILURE
 from penstock.runtime.network.writers import RowWriter
@@ -32,7 +34,12 @@ from penstock.runtime.task.shared.garbage import GarbageControl
 from penstock.runtime.task.shared.gates import ChannelError
 from penstock.runtime.task.shared.log_scopes import following
 from penstock.runtime.task.shared.subtask import Subtask
-from penstock.runtime.task.shared.task_metrics import PROCESS, TOTAL_BUSY
+from penstock.runtime.task.shared.task_metrics import (
+    PROCESS,
+    PROCESS_FACTS,
+    STATES,
+    TOTAL_BUSY,
+)
 from penstock.runtime.time.decisions import RunLog, RuntimeDecisions, SlotTrace
 from penstock.time import clock
 
@@ -331,6 +338,8 @@ def _report(subtask: Subtask) -> dict[str, Any]:
         **subtask.metrics.measure(subtask.watermark, clock.now_ms()),
         TOTAL_BUSY: busy_ms,
         PROCESS: _process_figures().take(),
+        PROCESS_FACTS: process_facts(),
+        STATES: usage_of(subtask.keyed.schemas()),
     }
 
 

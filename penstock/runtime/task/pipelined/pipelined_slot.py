@@ -25,8 +25,9 @@ from penstock.logs.handler import OFF_TERMINAL
 from penstock.logs.scope import working_for
 from penstock.pickling import program_classes
 from penstock.runtime.inspection.key_sample import KeySample
-from penstock.runtime.inspection.requests import SplitTime, StateUsage, TaskDetail
+from penstock.runtime.inspection.requests import SplitTime, TaskDetail
 from penstock.runtime.inspection.slot_inspector import SlotInspector
+from penstock.runtime.inspection.state_usage import usage_of
 from penstock.runtime.network.channels import (
     ChannelId,
     InputChannel,
@@ -337,11 +338,7 @@ class SlotLoop:
         splits = () if source is None else source.time.split_times()
         return TaskDetail(
             tuple(SplitTime(*each) for each in splits),
-            tuple(
-                StateUsage(operator, name.partition("/")[2], schema.kind, schema.ttl)
-                for operator, schemas in subtask.keyed.schemas().items()
-                for name, schema in schemas.items()
-            ),
+            usage_of(subtask.keyed.schemas()),
         )
 
     def logging(self) -> contextlib.AbstractContextManager[None]:

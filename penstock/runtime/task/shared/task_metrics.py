@@ -74,6 +74,10 @@ PROCESS: Final = (
     "process"  # host, process id, and metrics of the process, see common.process_figures
 )
 
+# For the diagnosis, only in epoch mode, where no task runs that could be asked: the ProcessFacts, and a StateUsage of each keyed state.
+PROCESS_FACTS: Final = "processFacts"
+STATES: Final = "states"
+
 # Operator metrics that are also reported as a sum for the subtask.
 SUMMED: Final = (LATE, STATE_ENTRIES, STATE_BYTES, EVENT_TIMERS, PROCESSING_TIMERS)
 
