@@ -233,8 +233,10 @@ def test_without_a_terminal_the_start_and_the_end_are_a_line_each(capsys) -> Non
     output = capsys.readouterr()
     assert output.out == ""
     assert output.err.splitlines() == [
-        "job 'clicks' (1a2b3c4d5e6f) starts on Spark (local[4]) in pipelined mode "
-        "(a source is unbounded), parallelism 4",
+        (
+            "job 'clicks' (1a2b3c4d5e6f) starts on Spark (local[4]) in pipelined mode "
+            "(a source is unbounded), parallelism 4"
+        ),
         "job failed, restart 1 in 0 ms:",
         "boom",
         (
