@@ -37,9 +37,9 @@ begin with a prefix of Flink or Penstock, or differ from an option by a letter o
 configuration. Deprecated names of options are accepted and logged.
 """
 _MEANINGS = {
-    Support.WORKS: "it has Flink's effect",
+    Support.WORKS: "it works as in Flink",
     Support.DIFFERENT: "it has the effect described on its line, and an INFO line is logged",
-    Support.NO_MEANING: "nothing: it belongs to a component that only Flink has",
+    Support.NO_MEANING: "nothing: it belongs to a component that Penstock does not have",
     Support.UNSUPPORTED: "it has no effect, and a warning is logged once",
     Support.REFUSED: "it is rejected, because results or security would not be as requested",
 }

@@ -10,7 +10,7 @@ from penstock.errors import POLARS_CONTEXT, PenstockError
 
 
 class UserCodeError(PenstockError, RuntimeError):
-    """The user's function raised. Carries the operator and, where known, the record; `__cause__` is the exception."""
+    """A function of the user raised an exception. The error names the operator and, where known, the record; `__cause__` is the exception."""
 
     operator_id: str | None = None
     record_known = False
@@ -23,7 +23,7 @@ _failed_calls: dict[str, FunctionFailedError] = {}
 
 
 class FunctionFailedError(UserCodeError):
-    """A function that a query calls raised, see `call_failed`. The operator is added where the error leaves the subtask.
+    """A function that a query calls raised an exception, see `call_failed`. The operator is added where the error leaves the subtask.
 
     `position` is the row in the columns that the call was evaluated over, where it is known.
 

@@ -10,7 +10,7 @@ MODES = (AUTO, PIPELINED, EPOCHS)
 
 
 class InsufficientSlotsError(PenstockError, RuntimeError):
-    """A cluster has not enough slots for a job in pipelined mode."""
+    """A cluster does not have enough slots for a job in pipelined mode."""
 
 
 def prefers_pipelined(mode: str, *, batch: bool, bounded: bool) -> bool:

@@ -48,7 +48,7 @@ CHECKPOINT_RETENTION = describe(
     ConfigOptions.key(_CHECKPOINTING + "externalized-checkpoint-retention")
     .enum_type(["DELETE_ON_CANCELLATION", "RETAIN_ON_CANCELLATION", "NO_EXTERNALIZED_CHECKPOINTS"])
     .default_value("NO_EXTERNALIZED_CHECKPOINTS"),
-    "Whether the last checkpoint is retained when the job is cancelled.",
+    "What happens to the last checkpoint when the job is cancelled.",
 )
 CHECKPOINT_DIR = describe(
     ConfigOptions.key(_CHECKPOINTING + "dir").string_type().no_default_value(),
@@ -142,7 +142,7 @@ STATE_BACKEND = describe(
 _ROCKSDB = "state.backend.rocksdb."
 ROCKSDB_LOCAL_DIR = describe(
     ConfigOptions.key(_ROCKSDB + "localdir").string_type().no_default_value(),
-    "Local directories of databases, separated by commas. Default: Spark's local directories.",
+    "Comma-separated local directories for databases. Default: Spark's local directories.",
     "state.backend.rocksdb.checkpointdir",
 )
 ROCKSDB_PREDEFINED = describe(

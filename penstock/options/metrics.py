@@ -19,7 +19,7 @@ PROMETHEUS_FILTERS = describe(
     ConfigOptions.key("metrics.reporter.prom.filterLabelValueCharacters")
     .boolean_type()
     .default_value(True),
-    "Whether characters in values of labels besides letters, digits, : and _ become _, as in Flink.",
+    "Whether characters other than letters, digits, : and _ in label values are replaced by _, as in Flink.",
 )
 _OTEL = "metrics.reporter.otel."
 OTEL_ENDPOINT = describe(

@@ -33,7 +33,7 @@ PROGRESS_CHECKPOINTS = describe(
 )
 REST_ENABLED = describe(
     ConfigOptions.key("penstock.rest.enabled").boolean_type().default_value(True),
-    "Whether the job is reachable for the command line and the REST API.",
+    "Whether the command line and the REST API can reach the job.",
 )
 REST_TOKEN_FILE = describe(
     ConfigOptions.key("penstock.rest.token-file").string_type().no_default_value(),
@@ -41,7 +41,7 @@ REST_TOKEN_FILE = describe(
 )
 REST_READ_TOKEN_FILE = describe(
     ConfigOptions.key("penstock.rest.read-token-file").string_type().no_default_value(),
-    "The same, with a token for reading only.",
+    "File with the token for reading only, created if it does not exist; only its owner may read it.",
 )
 REST_WRITERS = describe(
     ConfigOptions.key("penstock.rest.writers").string_type().no_default_value(),

@@ -41,13 +41,13 @@ PYTHON_ARCHIVES = describe(
 )
 PYTHON_EXECUTABLE = describe(
     ConfigOptions.key("python.executable").string_type().no_default_value(),
-    "Interpreter of tasks: a path or command where they run, or a path into an archive. Default: that of the program.",
+    "Python interpreter of tasks: a path or command on their machines, or a path inside an archive. Default: that of the program.",
 )
 PYTHON_PATH = describe(
     ConfigOptions.key("python.pythonpath").string_type().default_value(""),
-    "Colon-separated directories on the machines of tasks for their import path.",
+    "Colon-separated directories on the machines of tasks that are added to their import path.",
 )
 PYTHON_ENVIRONMENTS_DIR = describe(
     ConfigOptions.key("penstock.python.environments-dir").string_type().no_default_value(),
-    "Directory, on the machines of tasks, of the environments for requirements and archives. Default: a cache of the user.",
+    "Directory on the machines of tasks for environments made from requirements and archives. Default: the user's cache.",
 )

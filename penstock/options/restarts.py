@@ -92,7 +92,7 @@ EXPONENTIAL_ATTEMPTS = describe(
 _AUTOSCALER = "job.autoscaler."
 AUTOSCALER_ENABLED = describe(
     ConfigOptions.key(_AUTOSCALER + "enabled").boolean_type().default_value(False),
-    "Whether the job's parallelism follows its load.",
+    "Whether the autoscaler adapts the job's parallelism to its load.",
 )
 AUTOSCALER_SCALING_ENABLED = describe(
     ConfigOptions.key(_AUTOSCALER + "scaling.enabled").boolean_type().default_value(True),
@@ -169,6 +169,6 @@ AUTOSCALER_EFFECTIVENESS_THRESHOLD = describe(
     ConfigOptions.key(_AUTOSCALER + "scaling.effectiveness.threshold")
     .double_type()
     .default_value(0.1),
-    "Share of the expected gain in capacity that an effective increase must have brought.",
+    "Share of the expected capacity gain that an increase must achieve to count as effective.",
     minimum=0,
 )

@@ -62,13 +62,13 @@ IDLE_TIMEOUT = _duration(
 DUPLICATES = _flag(
     "table.exec.source.cdc-events-duplicate",
     False,
-    "Whether change sources may send a change twice: they are normalised by their primary key then.",
+    "Whether change sources may send duplicates. If so, their changes are normalized by primary key.",
 )
 MATERIALIZE = _choice(
     "table.exec.sink.upsert-materialize",
     ["NONE", "AUTO", "FORCE"],
     "AUTO",
-    "Whether rows of a primary key are kept before a sink, so that late changes do not win: AUTO: if the primary key of the sink differs from the upsert key of the query.",
+    "Whether the order of the changes of a primary key is restored before the sink. AUTO: if the sink's primary key differs from the upsert key of the query.",
 )
 KEYED_SHUFFLE = _choice(
     "table.exec.sink.keyed-shuffle",
@@ -149,19 +149,21 @@ AGG_PHASE = _choice(
     "table.optimizer.agg-phase-strategy",
     ["AUTO", "TWO_PHASE", "ONE_PHASE"],
     "AUTO",
-    "Whether aggregation has a first phase before the exchange.",
+    "Whether rows are pre-aggregated before the exchange.",
 )
 DISTINCT_SPLIT = _flag(
     "table.optimizer.distinct-agg.split.enabled",
     False,
-    "Whether DISTINCT aggregates are split in two levels, against hot keys.",
+    "Whether DISTINCT aggregates are split into two levels, which spreads hot keys.",
 )
 # Flink's default is 1024. Rows are folded by key and bucket, batch by batch: few buckets spread the load, many would leave nothing to fold.
 DISTINCT_BUCKETS = _number(
     "table.optimizer.distinct-agg.split.bucket-num", 16, "The number of buckets of the split."
 )
 REUSE_SUB_PLANS = _flag(
-    "table.optimizer.reuse-sub-plan-enabled", True, "Whether equal parts of a plan run once."
+    "table.optimizer.reuse-sub-plan-enabled",
+    True,
+    "Whether identical parts of a plan run only once.",
 )
 PUSH_DOWN = _flag(
     "table.optimizer.source.predicate-pushdown-enabled",

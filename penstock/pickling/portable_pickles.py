@@ -13,7 +13,7 @@ _thread = threading.local()
 
 
 class NotPicklableError(PenstockError, TypeError):
-    """A value of the user cannot be pickled: it can neither travel to another task nor be kept in a checkpoint."""
+    """A value of the user cannot be pickled: it cannot be sent to another task or stored in a checkpoint."""
 
 
 def dumps(value: object) -> bytes:

@@ -163,7 +163,7 @@ def java_command(properties: Mapping[str, str], extra: list[str] | None = None) 
 
 
 class SubmitError(PenstockError, RuntimeError):
-    """spark-submit ended before there was a JVM to talk to. The message is what it said."""
+    """spark-submit exited before its JVM could be reached. The message is its output."""
 
 
 def launch_by_submit(conf: SparkConf) -> Any:

@@ -71,7 +71,7 @@ class SqlError(InvalidProgramError):
 
 
 class SqlParseError(SqlError):
-    """A statement is not written as the language asks."""
+    """A statement has a syntax error."""
 
 
 class ValidationError(SqlError):
@@ -79,7 +79,7 @@ class ValidationError(SqlError):
 
 
 class UnsupportedQueryError(ValidationError):
-    """A query is right, but cannot be run over a stream, or is not supported (yet)."""
+    """A query is valid, but cannot run on a stream or is not supported (yet)."""
 
 
 def _rebuild(

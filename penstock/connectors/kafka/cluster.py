@@ -22,7 +22,7 @@ _LAST_COMMIT_S: Final = 30.0  # as Kafka's own consumer waits when it is closed
 
 
 class KafkaUnavailableError(PenstockError, ConnectionError):
-    """The brokers do not answer, for now."""
+    """The brokers are temporarily unavailable."""
 
 
 class KafkaCluster:

@@ -51,7 +51,7 @@ def connect(options: CdcOptions, name: str, *, replication: bool = False) -> Any
 
 
 class ServerUnavailableError(PenstockError, ConnectionError):
-    """A server does not answer, for now."""
+    """A server is temporarily unavailable."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from penstock.errors import ArgumentError, PenstockError
 
 
 class SkipError(PenstockError, RuntimeError):
-    """A skip strategy with `throw_exception_on_miss` had a miss."""
+    """A skip strategy with `throw_exception_on_miss` found no event to skip to."""
 
 
 @dataclass(frozen=True, slots=True)
