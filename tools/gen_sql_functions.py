@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from penstock.sql.expr.functions.aggregates import AGGREGATE_ALIASES, AGGREGATES
 from penstock.sql.expr.functions.definitions import ALIASES, DEFINITIONS
 
 ROOT = Path(__file__).parents[1]
@@ -28,6 +29,20 @@ PAGE = ROOT / "docs" / "reference" / "sql-functions.md"
 MEANINGS = ROOT / "tools" / "docs_site" / "sql_functions.yaml"
 ANSWERS = ROOT / "tests" / "unit" / "sql" / "expr" / "flink_expressions.json"
 INFIX = {"AND", "OR", "LIKE", "SIMILAR TO"}
+#: how functions are written that are not in the registry, or without parentheses
+WRITTEN = {
+    "CAST": "CAST(value AS type)",
+    "COUNT": "COUNT(*) or COUNT(value, ...)",
+    "TRY_CAST": "TRY_CAST(value AS type)",
+    "CURRENT_CATALOG": "CURRENT_CATALOG()",
+    "CURRENT_DATABASE": "CURRENT_DATABASE()",
+    **{
+        name: name
+        for name in (
+            "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP",
+        )
+    },
+}  # fmt: skip
 _LONGEST = 70  # characters of an example
 _HEAD = """\
 # SQL functions and types
@@ -112,6 +127,13 @@ def _usage(name: str) -> str:
         return f"a {name} b"
     if name in {"NOT", "NEGATE"}:
         return "NOT a" if name == "NOT" else "-a"
+    if name in WRITTEN:
+        return WRITTEN[name]
+    if name in AGGREGATES:
+        return AGGREGATES[name].usage
+    if name in AGGREGATE_ALIASES:
+        canonical = AGGREGATE_ALIASES[name]
+        return AGGREGATES[canonical].usage.replace(canonical, name)
     definition = DEFINITIONS.get(ALIASES.get(name, name))
     if definition is None:
         return name
@@ -123,7 +145,7 @@ def _example(name: str, answers: dict[str, Any]) -> str:
     text = re.escape(name)
     if name[0].isalpha():
         inside = rf"(?<!NOT ){text}(?! (?:IN|LIKE|BETWEEN|SIMILAR|NULL|DISTINCT|TRUE|FALSE|UNKNOWN|JSON)\b)\b"
-        patterns = [rf"^{text} ?[(\[]", rf"\b{inside}"]
+        patterns = [rf"^{text} ?[(\[]", rf"\b{inside}"][: 1 if name == "JSON" else 2]
     else:
         patterns = [rf"(?<=[\w')] ){text}(?= [\w'])", rf"(?<![\w|<>=]){text}(?![\w|=>])"]
     suitable = [

@@ -157,6 +157,8 @@ def _values(operands: Sequence[Rex]) -> list[Rex]:
 
 def usage_of(name: str, parameters: Sequence[Parameter], optional: int, repeated: bool) -> str:
     """Return how a function is called, for hints."""
+    if not parameters:
+        return f"{name}()"
     texts = [each.text for each in parameters]
     if repeated:
         texts[-1] += ", ..."

@@ -280,15 +280,15 @@ def _null_if(operands: Sequence[Rex], words: MessageWording) -> Rex:
     return _case([call("=", left, right), Literal(left.type.nullable(), None), left], words)
 
 
-def _coalesce(name: str) -> None:
+def _coalesce(name: str, usage: str) -> None:
     def resolver(operands: Sequence[Rex], _: MessageWording) -> Rex:
         if not operands or (name == "IFNULL" and len(operands) != 2):
-            raise wrong_count(name, operands, f"{name}(value, value)")
+            raise wrong_count(name, operands, usage)
         converted = common_operands(name, operands)
         nullable = all(each.type.is_nullable for each in converted)
         return Call(ty.with_nullable(converted[0].type, nullable), "COALESCE", tuple(converted))
 
-    register(name, f"{name}(value, value)", resolver)
+    register(name, usage, resolver)
 
 
 def _extreme(name: str) -> None:
@@ -306,8 +306,8 @@ def _extreme(name: str) -> None:
 register("CASE", "CASE WHEN condition THEN value ELSE value END", _case)
 register("IF", "IF(condition, value, value)", _if)
 register("NULLIF", "NULLIF(value, value)", _null_if)
-for _name in ("COALESCE", "IFNULL"):
-    _coalesce(_name)
+_coalesce("COALESCE", "COALESCE(value, ...)")
+_coalesce("IFNULL", "IFNULL(value, value)")
 for _name in ("GREATEST", "LEAST"):
     _extreme(_name)
 
