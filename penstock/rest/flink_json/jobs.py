@@ -338,7 +338,7 @@ class JobConfig(Struct, frozen=True, kw_only=True):
 
 
 class SubtaskFailure(Struct, frozen=True, kw_only=True):
-    """A failure of a subtask, for old clients."""
+    """A failure of a subtask, in the form for old clients."""
 
     exception: str
     task: str

@@ -149,14 +149,14 @@ AGGREGATIONS: Final[dict[str, Callable[[list[float]], float]]] = {
 
 
 class MetricInfo(Struct, frozen=True):
-    """The name of a metric, and its value if it was asked for."""
+    """The name of a metric, and its value if it was requested."""
 
     id: str
     value: str | UnsetType = UNSET
 
 
 class AggregatedMetric(Struct, frozen=True, kw_only=True):
-    """A metric, aggregated over subtasks or jobs in the ways that were asked for."""
+    """A metric, aggregated over subtasks or jobs with the requested functions."""
 
     id: str
     min: float | UnsetType = UNSET

@@ -37,7 +37,7 @@ class Requirement(Struct, frozen=True):
 
 
 class BoundsRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The parallelism that a vertex shall have, which is the upper bound; -1 is the maximum parallelism."""
+    """The requested parallelism of a vertex, which is the upper bound; -1 is the maximum parallelism."""
 
     lower: Parallelism = field(name="lowerBound", default=1)
     upper: Annotated[int, Meta(ge=-1, description="a positive integer or -1")] = field(
@@ -46,7 +46,7 @@ class BoundsRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class RequirementRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """The resource requirements that a vertex shall have."""
+    """The requested resources of a vertex."""
 
     parallelism: BoundsRequest
 
