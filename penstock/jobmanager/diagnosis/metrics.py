@@ -227,7 +227,10 @@ def read_figures(job: JobView, now_ms: int, slots: Sequence[SlotInfo] = ()) -> J
 
 
 def _failure_text(entry: FailureEntry) -> str:
-    return entry.stacktrace.strip().rpartition("\n")[2] or entry.name
+    """Return the line of a failure with its error: the last one, but for details and hints."""
+    lines = [line for line in entry.stacktrace.splitlines() if line.strip()]
+    known = [line for line in lines if not line.startswith(("detail: ", "hint: "))]
+    return known[-1] if known else entry.name
 
 
 def _vertex(vertex: VertexView, edges: Sequence[EdgeView]) -> VertexFigures:

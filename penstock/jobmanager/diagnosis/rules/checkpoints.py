@@ -28,18 +28,30 @@ def failed_checkpoints(job: JobFigures) -> Iterator[Finding]:
         return
     last = failed[-1]
     since = [each for each in job.completed if each.number > last.number]
-    timeout = job.timeout_ms is not None and "expired before completing" in (last.reason or "")
+    reason = (last.reason or "unknown reason").partition("\n")[0]  # without its hint
+    timeout = job.timeout_ms is not None and "expired before completing" in reason
     yield Finding(
         "failed-checkpoints",
         Severity.INFO if since else Severity.CRITICAL,
         f"{len(failed)} of the last {len(job.checkpoints)} checkpoints failed",
-        f"the last one was checkpoint {last.number}: {last.reason or 'unknown reason'}"
+        f"the last one was checkpoint {last.number}: {reason}"
+        + (_not_acknowledged(job, last) if timeout else "")
         + (f"; {len(since)} were completed since" if since else "; none was completed since"),
-        "they exceed execution.checkpointing.timeout: find out what makes them slow"
+        "they exceed execution.checkpointing.timeout: find what makes them slow; a flame graph shows a function that blocks"
         if timeout
         else "without checkpoints a restart repeats everything since the last one, and transactional sinks commit nothing",
         figures={"failed": len(failed), "checkpoint": last.number},
     )
+
+
+def _not_acknowledged(job: JobFigures, checkpoint: CheckpointFigures) -> str:
+    """Return the subtasks that a checkpoint waited for. Those of one slot share a thread: a function that blocks holds up all of them."""
+    missing = [
+        (vertex, sum(vertex.task(n) not in checkpoint.subtasks for n in range(vertex.parallelism)))
+        for vertex in job.vertices
+    ]
+    named = [f"'{vertex.name}' ({n} of {vertex.parallelism})" for vertex, n in missing if n]
+    return f"; not acknowledged by {', '.join(named)}" if named else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ def _hint(
     ]
     distinct = sum(each.distinct for each in sampled)
     if sampled and distinct < 4 * vertex.parallelism:
-        return f"there are only {distinct} different keys: key by something finer, or use fewer subtasks"
+        return f"there are only {distinct} different keys: use a finer key, or fewer subtasks"
     if task in job.keys:
         return "no single key causes it: keys are spread unevenly over key groups; another parallelism spreads them differently"
-    return "a key that most records have cannot be spread: pre-aggregate before the exchange, or key by something finer"
+    return "a key that most records have cannot be spread: pre-aggregate before the exchange, or use a finer key"

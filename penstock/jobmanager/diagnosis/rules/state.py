@@ -10,17 +10,18 @@ from penstock.jobmanager.diagnosis.findings import Finding, Severity, duration, 
 from penstock.jobmanager.diagnosis.metrics import CheckpointFigures, JobFigures
 
 _FEWEST: Final = 4  # checkpoints for a trend
+_FEWEST_UNEVEN: Final = 8  # if their sizes go up and down
 _SMALL: Final = 1 << 20
 _GROWN: Final = 0.05
 _SOON_MS: Final = 24 * 3_600_000
 
 
 def growing_state(job: JobFigures) -> Iterator[Finding]:
-    """Report state that grows with every checkpoint, how fast, and the states without TTL."""
-    completed = job.completed
-    if len(completed) < _FEWEST or not _grows(completed):
+    """Report state that grows from checkpoint to checkpoint, how fast, and the states without TTL."""
+    trend = _trend(job.completed)
+    if trend is None:
         return
-    first, last = completed[0], completed[-1]
+    first, last = trend
     millis = max(last.triggered_ms - first.triggered_ms, 1)
     rate = (last.size - first.size) / millis  # bytes per millisecond
     doubles = last.size / rate
@@ -47,10 +48,35 @@ def growing_state(job: JobFigures) -> Iterator[Finding]:
     )
 
 
-def _grows(completed: list[CheckpointFigures]) -> bool:
+def _trend(
+    completed: list[CheckpointFigures],
+) -> tuple[CheckpointFigures, CheckpointFigures] | None:
+    """Return two checkpoints between which state has grown; None if it does not grow.
+
+    Sizes of the hashmap backend go up and down, because a checkpoint refers to changes until they are merged. So if they do not
+    rise steadily, the lowest and the highest of the newer half are compared with those of the older half.
+    """
+    if len(completed) < _FEWEST:
+        return None
     sizes = [each.size for each in completed]
-    rises = all(after >= before for before, after in pairwise(sizes))
-    return rises and sizes[-1] >= _SMALL and sizes[-1] >= (1 + _GROWN) * max(sizes[0], 1)
+    if all(after >= before for before, after in pairwise(sizes)):
+        first, last = completed[0], completed[-1]
+    elif len(completed) >= _FEWEST_UNEVEN:
+        older, newer = completed[: len(completed) // 2], completed[len(completed) // 2 :]
+        first, last = min(older, key=_size), min(newer, key=_size)
+        if not _more(max(older, key=_size), max(newer, key=_size)):
+            return None
+    else:
+        return None
+    return (first, last) if last.size >= _SMALL and _more(first, last) else None
+
+
+def _size(checkpoint: CheckpointFigures) -> int:
+    return checkpoint.size
+
+
+def _more(before: CheckpointFigures, after: CheckpointFigures) -> bool:
+    return after.size >= (1 + _GROWN) * max(before.size, 1)
 
 
 def _without_expiry(job: JobFigures) -> list[str]:

@@ -294,6 +294,17 @@ def test_a_checkpoint_that_ran_out_of_time_is_slow():
     assert "execution.checkpointing.timeout" in found.hint
 
 
+def test_the_parts_that_did_not_acknowledge_an_expired_checkpoint_are_named():
+    reason = "checkpoint expired before completing: timeout of 1500 ms\nhint: increase it"
+    failed = checkpoint(3, 1500, acked(0), failed=True, reason=reason)
+    two = vertex("source", subtask(), subtask())
+    found = only(failed_checkpoints(job(COUNT, two, checkpoints=(failed,), timeout_ms=1500)))
+    assert found.detail == (
+        "the last one was checkpoint 3: checkpoint expired before completing: timeout of 1500 ms; "
+        "not acknowledged by 'source' (2 of 2); none was completed since"
+    )
+
+
 @pytest.mark.parametrize(
     ("phase", "detail", "hint"),
     [
@@ -472,6 +483,26 @@ def test_state_that_grows_and_never_expires_is_named():
     assert found.severity is Severity.WARNING
     assert found.vertex == "count"
     assert "enable_time_to_live" in found.hint
+
+
+def test_sizes_that_go_up_and_down_may_grow():
+    """As with the hashmap backend, which merges changes now and then."""
+    sizes = (31, 18, 33, 19, 35, 20, 37, 22, 40, 23)
+    found = only(growing_state(growing(*sizes, details=STATES)))
+    assert found.detail.startswith("from 18.0 MB to 20.0 MB in ")
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        (10, 50, 90, 10, 50, 90, 10, 50, 90, 10),
+        (10, 11, 90, 10, 11, 15, 16, 15, 16, 15),
+        (10, 20, 10, 20, 10, 40, 10, 40, 10, 40),
+    ],
+    ids=["windows", "a lower peak", "higher peaks"],
+)
+def test_a_size_that_returns_to_where_it_was_does_not_grow(sizes):
+    nothing(growing_state(growing(*sizes, details=STATES)))
 
 
 def test_growth_that_would_take_days_is_only_worth_knowing():
