@@ -104,7 +104,11 @@ class RemoteJobController:
     def show_progress(self) -> None:
         """Print the line that says what runs where, and unless the program is detached the following ones as they come."""
         pause = _FIRST_POLL_S
-        while JobStatus[self._ask_and_show()["status"]] is JobStatus.CREATED:
+        # The first line comes before the job waits for slots; with penstock.progress=never of the session there is none.
+        while (
+            JobStatus[self._ask_and_show()["status"]] is JobStatus.CREATED
+            and not self._progress.started
+        ):
             time.sleep(pause)
             pause = min(pause * 1.5, _LAST_POLL_S)
         if self._attached:

@@ -23,6 +23,11 @@ class RemoteProgress:
         with self._lock:
             return f"line={self._next}&start_ms={self._start_ms}"
 
+    @property
+    def started(self) -> bool:
+        """Whether a line was printed."""
+        return self._next > 0
+
     def show(self, answer: Mapping[str, Any]) -> None:
         """Print the new lines of an answer."""
         with self._lock:

@@ -27,6 +27,19 @@ def create_committer(job: Job, operator: str, *, pipelined: bool) -> Committer |
     return committer
 
 
+def sinks_without_commits(job: Job) -> list[str]:
+    """Return the names of sinks whose output stays hidden in pipelined mode, because the job takes no checkpoints until it ends."""
+    if job.checkpoints.interval_ms is not None or job.bounded:
+        return []
+    hidden = {
+        operator_id
+        for operator_id, sink in job.sinks().items()
+        if not hasattr(sink, "put_streamed") and sink.create_committer() is not None
+    }
+    operators = (operator for vertex in job.plan.vertices for operator in vertex.operators)
+    return [operator.name for operator in operators if operator.operator_id in hidden]
+
+
 def operator_plans(job: Job, committers: Mapping[str, Committer]) -> tuple[OperatorPlan, ...]:
     """Return the entries of operators in a manifest, without their state."""
     return tuple(
