@@ -203,9 +203,17 @@ def _take_ctrl_c() -> None:
 
 
 class Reader:
-    """Follows a page in a directory of its own. `replaced` are texts of the page and what the test has in their place, such as addresses."""
+    """Follows a page in a directory of its own. `replaced` are texts of the page and what the test has in their place, such as addresses.
 
-    def __init__(self, directory: Path, replaced: Mapping[str, str] | None = None) -> None:
+    `environment` are variables that the commands get.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        replaced: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._directory = directory / "reader"
         self._directory.mkdir()
         self._replaced = dict(replaced or {})
@@ -214,6 +222,7 @@ class Reader:
             **{name: value for name, value in os.environ.items() if name not in unset},
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "PENSTOCK_HOME": str(directory / "home"),
+            **(environment or {}),
         }
         self._terminals: dict[str, _Terminal] = {}
 
