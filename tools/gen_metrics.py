@@ -39,6 +39,8 @@ _SECTIONS = {
 _INTERNAL = {
     task_metrics.LATENCY,
     task_metrics.PROCESS,
+    task_metrics.PROCESS_FACTS,
+    task_metrics.STATES,
     task_metrics.SHARES,
     task_metrics.OPERATORS,
 }

@@ -91,7 +91,7 @@ def test_a_client_prints_the_same_lines_as_for_a_job_of_its_own_process(env, cap
     assert re.match(r"job 'short' finished after \d+\.\d s: 3 records in", end)
 
 
-def test_a_restart_is_told_even_without_progress(env, capsys, tmp_path):
+def test_a_restart_is_reported_even_without_progress(env, capsys, tmp_path):
     marker = str(tmp_path / "failed")
 
     def fail_once(number):

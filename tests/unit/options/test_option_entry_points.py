@@ -161,7 +161,6 @@ rest: {address: localhost, bind-address: localhost}
     assert lines == {
         "env.java.opts.all": "WARNING",
         "jobmanager.memory.process.size": "WARNING",
-        "jobmanager.execution.failover-strategy": "INFO",
         "taskmanager.numberOfTaskSlots": "INFO",
         "taskmanager.memory.process.size": "WARNING",
     }

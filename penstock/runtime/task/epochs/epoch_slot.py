@@ -21,7 +21,6 @@ from penstock.pickling import program_classes
 from penstock.pickling.portable_pickles import dumps
 from penstock.processes.process_metrics import ProcessFigures
 from penstock.runtime.inspection.process_facts import process_facts
-from penstock.runtime.inspection.state_usage import usage_of
 from penstock.runtime.network.buffers import BufferedRow, decode
 from penstock.runtime.network.messages import ACK, DATA, FAILURE
 from penstock.runtime.network.writers import RowWriter
@@ -33,6 +32,7 @@ from penstock.runtime.task.shared.failures import as_failure, describe, locate
 from penstock.runtime.task.shared.garbage import GarbageControl
 from penstock.runtime.task.shared.gates import ChannelError
 from penstock.runtime.task.shared.log_scopes import following
+from penstock.runtime.task.shared.state_usage import usage_of
 from penstock.runtime.task.shared.subtask import Subtask
 from penstock.runtime.task.shared.task_metrics import (
     PROCESS,

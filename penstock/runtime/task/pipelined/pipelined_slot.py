@@ -27,7 +27,6 @@ from penstock.pickling import program_classes
 from penstock.runtime.inspection.key_sample import KeySample
 from penstock.runtime.inspection.requests import SplitTime, TaskDetail
 from penstock.runtime.inspection.slot_inspector import SlotInspector
-from penstock.runtime.inspection.state_usage import usage_of
 from penstock.runtime.network.channels import (
     ChannelId,
     InputChannel,
@@ -66,6 +65,7 @@ from penstock.runtime.task.pipelined.uploads import Upload, Uploads
 from penstock.runtime.task.shared.failures import as_failure, describe, locate
 from penstock.runtime.task.shared.garbage import GarbageControl
 from penstock.runtime.task.shared.log_scopes import following
+from penstock.runtime.task.shared.state_usage import usage_of
 from penstock.runtime.task.shared.subtask import Subtask
 from penstock.runtime.time.decisions import SlotTrace
 from penstock.time.clock import now, now_ms

@@ -36,7 +36,7 @@ def test_lines_that_are_not_kept_are_counted():
     assert said == ["... 3 lines about the progress are not kept", "line 3", "line 4"]
 
 
-def test_a_job_that_another_jobmanager_resumes_begins_anew():
+def test_a_job_that_another_jobmanager_resumes_begins_again():
     said = []
     client = RemoteProgress(said.append)
     old, new = (ProgressRecorder(echo=lambda _: None) for _ in range(2))
