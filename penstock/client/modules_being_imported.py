@@ -16,6 +16,6 @@ def release_modules_being_imported() -> None:
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - there is no other way to find the modules of this thread alone
     while frame is not None:
         spec = frame.f_globals.get("__spec__") if frame.f_code.co_name == "<module>" else None
-        if getattr(spec, "_initializing", False):
+        if spec is not None and getattr(spec, "_initializing", False):
             spec._initializing = False  # noqa: SLF001 - the import sets it, too, when it ends
         frame = frame.f_back
