@@ -30,6 +30,7 @@ from penstock.cli.output import report
 from penstock.cli.program_options import add_settings
 from penstock.cli.submit import with_session_value
 from penstock.errors import PenstockError
+from penstock.processes.exit_status import note_exit_code
 
 if TYPE_CHECKING:
     from penstock.cli.jobs import Commands
@@ -76,7 +77,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     It is 0; 1 if the operation failed; 2 if the command line or an option is wrong; 130 after Ctrl-C; 141 if the reader of the output
     has closed the pipe.
     """
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    code = _command(list(sys.argv[1:] if arguments is None else arguments))
+    if arguments is None:
+        note_exit_code(code)
+    return code
+
+
+def _command(words: list[str]) -> int:
     parser = create_parser()
     if words[:1] == [completion.ASK]:
         return completion.answer(parser, words[1:])

@@ -3,6 +3,7 @@
 A standalone master that was killed and started again does not know its applications, unless it keeps them (`spark.deploy.recoveryMode`). It ends their
 executors and never gives them others, and Spark's driver does not notice. So an application without executors asks its master. If that
 does not know it, the JVM of the application is ended: jobs that run in it fail, and start again in a new application, from their last checkpoint.
+A JVM that was there before the program (spark-submit) is kept, and the application in it is stopped.
 """
 
 from __future__ import annotations
@@ -107,14 +108,14 @@ def warn_if_slow(master: str, timeout_s: float = _STARTS_S) -> Iterator[None]:
 
 
 def watch_application(
-    context: SparkContext, process: subprocess.Popen[bytes], timeout_s: float
+    context: SparkContext, process: subprocess.Popen[bytes] | None, timeout_s: float
 ) -> None:
-    """Watch a context in a thread of its own, until its JVM ends or it is stopped."""
+    """Watch a context in a thread of its own, until its JVM ends or it is stopped. `process`: its JVM, if this process has started it."""
     watch = ApplicationWatch(str(context.master), timeout_s)
     java = context._jsc.sc()  # noqa: SLF001 - no Python API counts executors
 
     def run() -> None:
-        while process.poll() is None:
+        while process is None or process.poll() is None:
             try:
                 if java.isStopped():
                     return
@@ -128,7 +129,10 @@ def watch_application(
             if text is not None:
                 _log.log(logging.INFO if executors else logging.WARNING, "%s", text)
             if lost:
-                end_process(process)
+                if process is None:
+                    java.stop()
+                else:
+                    end_process(process)
                 return
             waiting.wait(_LOOK_EVERY_S)
 

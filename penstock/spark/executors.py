@@ -103,3 +103,9 @@ def spark_configuration() -> dict[str, str]:
     if context is None or context._jsc is None:  # noqa: SLF001
         return {}
     return {str(key): str(value) for key, value in context.getConf().getAll()}
+
+
+def spark_ui() -> str | None:
+    """Return the address of Spark's own UI; None if there is no Spark, or its UI is off."""
+    context = active_context()
+    return None if context is None else context.uiWebUrl

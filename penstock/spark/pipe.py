@@ -28,8 +28,10 @@ from penstock.runtime.network.buffers import BufferedRow
 from penstock.runtime.network.messages import TaskAck
 from penstock.runtime.task.epochs.local_pipe import deliver
 from penstock.spark.dependencies import WorkerEnvironment
+from penstock.spark.descriptions import describe_epoch, describe_stage
 from penstock.spark.logs import with_address
 from penstock.spark.session import (
+    active_context,
     cancel_jobs,
     count_cores,
     count_tasks,
@@ -147,7 +149,9 @@ class SparkPipe:
         )  # jobs that were cancelled: what they are about to start comes too late
 
     @contextmanager
-    def _under_way(self, run: _Run, name: str) -> Iterator[SparkContext]:
+    def _under_way(
+        self, run: _Run, name: str, description: str | None = None
+    ) -> Iterator[SparkContext]:
         """Run Spark jobs so that `cancel` ends them at any moment, also while Spark itself is being started."""
         with _lock:
             _runs.append(run)
@@ -156,7 +160,7 @@ class SparkPipe:
             context = self._connect()
             if run.cancelled:
                 raise JobCancelledError(f"'{name}' was cancelled before it was started")
-            with in_job_group(context, run.group, name, run.job_id):
+            with in_job_group(context, run.group, description or name, run.job_id):
                 yield context
         finally:
             with _lock:
@@ -174,7 +178,7 @@ class SparkPipe:
     ) -> None:
         """Run one epoch. Its ACKs are known when the Spark job ends, all at once."""
         run = _Run.new(job_id)
-        with self._under_way(run, name) as context:
+        with self._under_way(run, name, describe_epoch(name, levels)) as context:
             _let_stages_start(context)
             slots = max((level.slots for level in levels), default=1)
             self._environment.prepare(context, slots, lambda: run.cancelled)
@@ -191,7 +195,8 @@ class SparkPipe:
         def look() -> list[TaskStarted]:
             with _lock:
                 groups = [run.group for run in _runs if run.job_id == job_id and run.is_epoch]
-            return started_tasks(self._connect(), groups[-1]) if groups else []
+            context = active_context()  # only the job itself starts one, after a failure
+            return started_tasks(context, groups[-1]) if groups and context is not None else []
 
         return watched(look, lambda each: on_started(each.stage, each.task, each.launched_ms))
 
@@ -266,7 +271,7 @@ class SparkPipe:
         run = _Run.new(job_id, slots=deployment.slots)
 
         def work() -> None:
-            with self._under_way(run, name) as context:
+            with self._under_way(run, name, describe_stage(name, deployment)) as context:
                 self._environment.prepare(context, deployment.slots, lambda: run.cancelled)
                 settings = with_address(context, deployment.settings)
                 configured = replace(deployment, settings=settings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
 import shutil
 import subprocess
@@ -17,6 +18,8 @@ from typing import TYPE_CHECKING
 from penstock.errors import ConfigurationError, PenstockError
 from penstock.pickling import cloudpickling
 from penstock.processes import temporary
+from penstock.processes.exit_status import expected_exit_code
+from penstock.spark import submitted
 from penstock.spark.application_watch import end_process, warn_if_slow, watch_application
 from penstock.spark.gateway import (
     ERRORS_TOGETHER,
@@ -32,6 +35,8 @@ from penstock.spark.worker_sockets import socket_options
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+
+_log = logging.getLogger(__name__)
 
 # What makes short stages short. A user's `spark.*` options come after these.
 _DEFAULTS = {
@@ -62,6 +67,17 @@ _LOCAL_DEFAULTS = {
 }
 # A worker process that dies does not fail the epoch: Spark retries the task. There is only one executor.
 _DEFAULT_MASTER = "local[{cores},4]"
+# On a cluster, whose driver may share a machine with those of others
+_CLUSTER_DEFAULTS = {
+    "spark.ui.enabled": "true",
+    "spark.port.maxRetries": "100",
+    # An executor that is cut off is lost after 30 s, by default after 120 to 180 s. One that dies is lost at once.
+    "spark.executor.heartbeatInterval": "3s",
+    "spark.storage.blockManagerHeartbeatTimeoutMs": "30s",
+    "spark.network.timeoutInterval": "5s",
+}
+# YARN calls an application successful whose driver was killed, unless this is set.
+_YARN_DEFAULTS = {"spark.yarn.clientModeTreatDisconnectAsFailed": "true"}
 # Spark's messages for an invalid master address: from spark-submit, and from the context
 _NO_MASTER = (
     "Master must either be",
@@ -111,9 +127,9 @@ def _active() -> SparkContext | None:
 def _has_died(context: SparkContext) -> bool:
     """Whether the JVM of a context is gone, or the context in it: Spark stops one whose application a cluster has ended."""
     process = _process_of(context)
-    if process is None:
+    if process is None and not submitted.is_submitted():
         return False
-    if process.poll() is not None:
+    if process is not None and process.poll() is not None:
         return True
     try:
         return not is_local(context) and bool(context._jsc.sc().isStopped())  # noqa: SLF001
@@ -132,6 +148,8 @@ def _forget(context: SparkContext) -> None:
     process = _process_of(context)
     if process is not None:
         end_process(process)
+    elif submitted.in_cluster_mode(submitted.submitted_options()):
+        raise submitted.ended()
     context._jsc = None  # noqa: SLF001 - there is nothing left to stop
     _forget_gateway()
 
@@ -147,13 +165,15 @@ def _forget_gateway() -> None:
 def _start(options: Mapping[str, str], java_options: list[str] | None = None) -> SparkContext:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    given = dict(submitted.submitted_options()) if submitted.is_submitted() else {}
     master = master_of(options)
     check_master(master)
-    is_local = master == "local" or master.startswith("local[")
-    local_defaults = _LOCAL_DEFAULTS if is_local else {}
-    properties = {**_DEFAULTS, **local_defaults, **options, "spark.master": master}
+    is_local = _is_local(master)
+    properties = {**_DEFAULTS, **_defaults_of(master), **given}
+    properties |= submitted.without_submits(options, given) if given else options
+    properties["spark.master"] = master
     properties |= socket_options(properties)
-    jvm = LocalJvm(properties, java_options) if is_local else None
+    jvm = LocalJvm(properties, java_options) if is_local and not given else None
     # Importing pyspark takes 0.2 s, in which the JVM starts.
     from pyspark import SparkConf, SparkContext
 
@@ -162,6 +182,8 @@ def _start(options: Mapping[str, str], java_options: list[str] | None = None) ->
         if jvm is not None:
             gateway = jvm.connect()
             conf = SparkConf(_jvm=gateway.jvm)
+        elif given:
+            gateway, conf = None, SparkConf()
         else:
             conf = SparkConf()
             own = properties.get("spark.driver.extraJavaOptions", "")
@@ -186,15 +208,28 @@ def _start(options: Mapping[str, str], java_options: list[str] | None = None) ->
         # The JVM ends by itself when this process does; stopping the context first takes 0.8 s more.
         atexit.register(stopping.set)
     else:
-        atexit.register(_stop, context)
+        atexit.register(lambda: _stop(context, expected_exit_code()))
         _ship_package(context)
-        assert process is not None
         watch_application(context, process, registration_s(context))
+    if context.uiWebUrl:
+        _log.info("Spark's UI is at %s", context.uiWebUrl)
     return context
+
+
+def _is_local(master: str) -> bool:
+    return master == "local" or master.startswith("local[")
+
+
+def _defaults_of(master: str) -> dict[str, str]:
+    if _is_local(master):
+        return _LOCAL_DEFAULTS
+    return {**_CLUSTER_DEFAULTS, **(_YARN_DEFAULTS if master.startswith("yarn") else {})}
 
 
 def master_of(options: Mapping[str, str]) -> str:
     """Return the master of a context with these options."""
+    if submitted.is_submitted():
+        return submitted.submitted_options()["spark.master"]
     given = options.get("spark.master") or os.environ.get("SPARK_MASTER")
     return given or _DEFAULT_MASTER.format(cores=options.get("spark.executor.cores", "*"))
 
@@ -280,9 +315,11 @@ def pack_package(archive: Path) -> None:
             packed.write(source, f"penstock/pickling/cloudpickling/{source.name}")
 
 
-def _stop(context: SparkContext) -> None:
+def _stop(context: SparkContext, code: int = 0) -> None:
     if context._jsc is not None and not _has_died(context):  # noqa: SLF001 - already stopped otherwise
         stopping.set()
+        if code:
+            context._jsc.sc().stop(code)  # noqa: SLF001 - Python cannot say that it has failed
         context.stop()
 
 
@@ -305,8 +342,9 @@ def in_job_group(context: SparkContext, group: str, description: str, pool: str)
     try:
         yield
     finally:
-        context.setLocalProperty("spark.jobGroup.id", None)
-        context.setLocalProperty("spark.scheduler.pool", None)
+        with contextlib.suppress(Exception):  # the JVM is gone, and what it had of this thread
+            for key in ("spark.jobGroup.id", "spark.job.description", "spark.scheduler.pool"):
+                context.setLocalProperty(key, None)
 
 
 def cancel_jobs(group: str) -> None:
@@ -318,7 +356,7 @@ def cancel_jobs(group: str) -> None:
 
 def is_local(context: SparkContext) -> bool:
     """Whether Spark runs its tasks in the JVM's own process group on this machine."""
-    return str(context.master).startswith("local[") or context.master == "local"
+    return _is_local(str(context.master))
 
 
 def has_dynamic_allocation(context: SparkContext) -> bool:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from crossing_run import Run
 from fault_harness import LedgerRun, NewRun
 from fault_log import KillLog
+from network import Host
+from standalone_cluster import StandaloneCluster
 
 from tests.builders.modes import WAYS, Way
 
@@ -75,3 +78,29 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("faults on Spark")
         for line in _log.table():
             terminalreporter.write_line(line)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
+    """Starts `jobs/crossing.py` with its driver at a host, on a cluster."""
+    runs: list[Run] = []
+
+    def started(
+        cluster: StandaloneCluster,
+        driver: Host,
+        mode: str = "pipelined",
+        settings: Mapping[str, str] = {},
+        **more: Any,
+    ) -> Run:
+        addresses = {
+            "spark.master": cluster.url,
+            "spark.driver.host": driver.address,
+            "spark.driver.bindAddress": driver.address,
+        }
+        directory = tmp_path / f"run{len(runs)}"
+        runs.append(Run(directory, {**addresses, **settings}, mode, before=driver.prefix, **more))
+        return runs[-1]
+
+    yield started
+    for run in runs:
+        run.kill()

@@ -1,7 +1,6 @@
 """A standalone cluster of Spark on this machine: a master and a worker for each host, from the pip package.
 
-Hosts are addresses of this machine, or network namespaces that are made for the test: then what slots send to each other crosses
-a (virtual) network, which can be cut.
+Hosts are addresses of this machine, or network namespaces (`network.py`): then what slots send to each other crosses a (virtual) network.
 """
 
 from __future__ import annotations
@@ -10,105 +9,22 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import psutil
+from network import Host
 
 _TIMEOUT_S = 240.0
 _LISTENS_AT = re.compile(r"Starting Spark master at (spark://\S+)")
 _IS_SEEN_AT = re.compile(r"MasterWebUI.* started at (http://\S+)")
-_NETWORK = "10.231.77"  # of the namespaces; unreachable from outside
-_BRIDGE = "penstock0"
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Host:
-    """Where a worker runs: an address, and the namespace that has it."""
-
-    address: str
-    namespace: str | None = None
-
-    @property
-    def prefix(self) -> list[str]:
-        """What runs a command there."""
-        return ["ip", "netns", "exec", self.namespace] if self.namespace else []
-
-    @property
-    def cable(self) -> str:
-        """The end of its cable that is on this side."""
-        return f"{self.namespace}-out"
-
-    def plug(self, *, into: bool) -> None:
-        """Connect it to the network, or cut it off."""
-        _ip("link", "set", self.cable, "up" if into else "down")
-
-    def bytes_crossed(self) -> int:
-        """How much came from it and went to it."""
-        directory = Path("/sys/class/net", self.cable, "statistics")
-        return sum(int((directory / name).read_text()) for name in ("rx_bytes", "tx_bytes"))
-
-
-def _ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
-
-
-def why_no_namespaces() -> str | None:
-    """Return why network namespaces cannot be made here, if they cannot."""
-    if shutil.which("ip") is None:
-        return "there is no `ip` command"
-    if os.geteuid() != 0:
-        return "network namespaces need root"
-    try:
-        _ip("netns", "add", "penstock-probe")
-        _ip("netns", "del", "penstock-probe")
-        _ip("link", "add", "penstock-probe", "type", "bridge")
-        _ip("link", "del", "penstock-probe")
-    except subprocess.CalledProcessError as error:
-        return f"network namespaces cannot be made: {error.stderr.strip()}"
-    return None
-
-
-@contextlib.contextmanager
-def namespaces(count: int) -> Iterator[tuple[Host, list[Host]]]:
-    """Make a network of this side and so many namespaces; return all hosts, and take everything away in the end."""
-    names = [f"penstock{number}" for number in range(1, count + 1)]
-    _remove(names)
-    try:
-        _ip("link", "add", _BRIDGE, "type", "bridge")
-        _ip("addr", "add", f"{_NETWORK}.1/24", "dev", _BRIDGE)
-        _ip("link", "set", _BRIDGE, "up")
-        hosts = []
-        for number, name in enumerate(names, 2):
-            host = Host(f"{_NETWORK}.{number}", name)
-            _ip("netns", "add", name)
-            _ip("link", "add", host.cable, "type", "veth", "peer", "name", "eth0", "netns", name)
-            _ip("link", "set", host.cable, "master", _BRIDGE, "up")
-            _ip("-n", name, "link", "set", "lo", "up")
-            _ip("-n", name, "addr", "add", f"{host.address}/24", "dev", "eth0")
-            _ip("-n", name, "link", "set", "eth0", "up")
-            hosts.append(host)
-        yield Host(f"{_NETWORK}.1"), hosts
-    finally:
-        _remove(names)
-
-
-def _remove(names: Sequence[str]) -> None:
-    for name in names:
-        with contextlib.suppress(subprocess.CalledProcessError):
-            _ip("netns", "del", name)
-    for link in (_BRIDGE, *(f"{name}-out" for name in names)):
-        with contextlib.suppress(subprocess.CalledProcessError):
-            _ip("link", "del", link)
 
 
 class StandaloneCluster:
@@ -127,10 +43,8 @@ class StandaloneCluster:
     def __enter__(self) -> Self:
         try:
             web = self.start_master()
-            for number, host in enumerate(self._hosts):
-                where = ["--host", host.address, "--webui-port", "0", "-c", "1", "-m", "1g"]
-                work = ["-d", str(self._directory / f"work{number}"), self.url]
-                self._start(f"worker{number}", host, "worker.Worker", [*where, *work])
+            for number in range(len(self._hosts)):
+                self.start_worker(number)
             self._wait_for(web, "aliveworkers", len(self._hosts))
         except BaseException:
             self.__exit__()
@@ -154,6 +68,21 @@ class StandaloneCluster:
             child.kill()
         master.kill()
         master.wait()
+
+    def kill_worker(self, number: int) -> None:
+        """Kill a worker with its executor, as if its machine had died."""
+        worker = self._processes.pop(1 + number)
+        for child in psutil.Process(worker.pid).children(recursive=True):
+            child.kill()
+        worker.kill()
+        worker.wait()
+
+    def start_worker(self, number: int) -> None:
+        """Start a worker."""
+        host = self._hosts[number]
+        where = ["--host", host.address, "--webui-port", "0", "-c", "1", "-m", "1g"]
+        work = ["-d", str(self._directory / f"work{number}"), self.url]
+        self._start(f"worker{number}", host, "worker.Worker", [*where, *work])
 
     def __exit__(self, *_: object) -> None:
         for process in reversed(self._processes):

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from fault_harness import LOCAL_CLUSTER, ROOT
-from standalone_cluster import Host, StandaloneCluster
+from network import Host
+from standalone_cluster import StandaloneCluster
 
 from tests.builders.wheels import requirements_of, write_wheel
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 import penstock
-from penstock.spark.executors import spark_configuration
+from penstock.spark.executors import spark_configuration, spark_ui
 
 # Parts of the keys of options whose values are secret; Flink hides the same.
 _SECRET: Final = (
@@ -15,6 +15,7 @@ _SECRET: Final = (
     "basic-auth", "jaas.config", "http-headers", "signing.key",
 )  # fmt: skip
 HIDDEN: Final = "******"
+SPARK_UI: Final = "penstock.spark-ui"  # not an option: the page makes a link of it
 
 
 def job_manager_configuration() -> dict[str, str]:
@@ -23,6 +24,9 @@ def job_manager_configuration() -> dict[str, str]:
         "penstock.version": penstock.__version__,
         "python.executable": sys.executable,
     }
+    ui = spark_ui()
+    if ui is not None:
+        own[SPARK_UI] = ui
     return without_secrets({**spark_configuration(), **own})
 
 

@@ -1,8 +1,8 @@
 """A pipelined job whose records all cross the network: numbers are counted per key, exactly once, into files.
 
-    python crossing.py '{"directory": "/tmp/run", "master": "spark://...", "host": "10.0.0.1", "records": 4000}'
+    python crossing.py '{"directory": "/tmp/run", "storage": "/tmp/run", "records": 4000, "settings": {"spark.master": "spark://..."}}'
 
-Every subtask of the counter tells in the directory `slots` where its process listens.
+Every subtask of the counter tells in the directory `slots` where its process listens, and in `interpreters` which Python it is.
 """
 
 from __future__ import annotations
@@ -109,9 +109,13 @@ class Count(KeyedProcessFunction):
             for connection in psutil.Process().net_connections("tcp")
             if connection.status == psutil.CONN_LISTEN
         }
-        reported = Path(self._directory, "slots", str(os.getpid()))
+        self._report("slots", " ".join(sorted(listening)))
+        self._report("interpreters", sys.executable)
+
+    def _report(self, what: str, text: str) -> None:
+        reported = Path(self._directory, what, str(os.getpid()))
         reported.parent.mkdir(exist_ok=True)
-        reported.write_text(" ".join(sorted(listening)))
+        reported.write_text(text)
 
     def process_element(self, value: int, ctx: Any) -> Iterator[str]:
         count = (self._count.value() or 0) + 1
@@ -120,23 +124,21 @@ class Count(KeyedProcessFunction):
 
 
 def main(options: dict[str, Any]) -> None:
-    directory = options["directory"]
+    directory, storage = options["directory"], options["storage"]
     settings = Configuration()
     for key, value in {
         "penstock.execution.mode": options.get("mode", "pipelined"),
         "parallelism.default": str(SPLITS),
         "execution.checkpointing.interval": "200 ms",
-        "execution.checkpointing.dir": f"{directory}/checkpoints",
+        "execution.checkpointing.dir": f"{storage}/checkpoints",
         "restart-strategy.type": "fixed-delay",
         "restart-strategy.fixed-delay.attempts": "100",
         "restart-strategy.fixed-delay.delay": "0 ms",
-        "spark.master": options["master"],
-        "spark.driver.host": options["host"],
-        "spark.driver.bindAddress": options["host"],
         "spark.executor.memory": "512m",
         "slot.request.timeout": "300 s",  # executors are slow to come on a busy machine
         "heartbeat.interval": "1 s",  # a worker that is cut off is lost after the timeout
         "heartbeat.timeout": "5 s",
+        **options["settings"],
     }.items():
         settings.set_string(key, value)
     env = StreamExecutionEnvironment.get_execution_environment(settings)
@@ -144,7 +146,7 @@ def main(options: dict[str, Any]) -> None:
     env.from_source(source, WatermarkStrategy.no_watermarks(), "paced").key_by(
         lambda number: number % KEYS
     ).process(Count(directory)).sink_to(
-        FileSink.for_row_format(f"{directory}/counts", Encoder.simple_string_encoder())
+        FileSink.for_row_format(f"{storage}/counts", Encoder.simple_string_encoder())
         .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
         .build()
     )

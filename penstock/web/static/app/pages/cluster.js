@@ -21,6 +21,7 @@ import {
 /** @import { Live } from "../live.js" */
 
 const LONGEST = 400_000; // as much of a log as a page can show
+const SPARK_UI = "penstock.spark-ui"; // among the options: where Spark's own UI is
 
 /** @type {Choice[]} */
 const VIEWS = [
@@ -170,7 +171,11 @@ function Options() {
               <tbody>${data.map(
                 (each) => html`<tr key=${each.key}>
                   <th scope="row" class="mono">${each.key}</th>
-                  <td class="mono break">${each.value}</td>
+                  <td class="mono break">${
+                    each.key === SPARK_UI
+                      ? html`<a href=${each.value} target="_blank" rel="noopener">${each.value}</a>`
+                      : each.value
+                  }</td>
                 </tr>`,
               )}</tbody>
             </table>
