@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from penstock.checkpoint.manifest import Manifest
@@ -78,7 +77,7 @@ class IntervalJournal:
             return
         later = {key: part for key, part in self._parts.items() if key[1] > number}
         self.begin(
-            manifest, _read_by(manifest, sources), attempt=self._attempt, just_restored=False
+            manifest, assigned_at(manifest, sources), attempt=self._attempt, just_restored=False
         )
         self._parts |= later
 
@@ -92,17 +91,22 @@ class IntervalJournal:
         self._parts = {key: part for key, part in self._parts.items() if key[0] not in tasks}
 
 
-def _read_by(
+def assigned_at(
     manifest: Manifest, sources: Sequence[SourceCoordinator]
 ) -> dict[TaskId, SourceAssignment]:
-    """Return the splits of source subtasks at the barriers of a checkpoint: later assignments are in their traces."""
+    """Return what source subtasks had been assigned at the barriers of a checkpoint: later assignments are in their traces.
+
+    What the coordinator would assign now may be ahead of it. Whether a subtask was idle is in its state.
+    """
     assignments: dict[TaskId, SourceAssignment] = {}
     for source in sources:
         snapshot = manifest.sources.get(source.operator_id)
-        for task, now in source.assignments().items():
+        for task in source.assignments():
             splits = () if snapshot is None else snapshot.load_splits(task.subtask)
-            unfinished = [split for split in splits if not split.finished]
-            assignments[task] = replace(now, splits=unfinished)
+            assignments[task] = SourceAssignment(
+                splits=[split for split in splits if not split.finished],
+                no_more_splits=snapshot is not None and source.bounded and snapshot.complete,
+            )
     return assignments
 
 
