@@ -34,6 +34,7 @@ _SETTLE_S = 0.15  # some checkpoints, in which what is doubled would come
 _IDLE_S = 0.5
 _MOMENT_S = 0.025
 _MOST_READS_A_SECOND = 200  # of an idle split; it is asked each 10 ms at the most
+_MOST_ANNOUNCED = 20  # empty reads in a row that next_ready had announced
 _DEAD = OutputTag("dead")
 # Every call of the contract that a job makes, and at least one it cannot do without.
 _CALLS = (
@@ -257,9 +258,15 @@ def _idle(setup: SourceSetup, directory: Path) -> None:
 
 
 def _expect_quiet(tap: Tap, splits: int) -> None:
-    """Look for a moment in which an idle source is read too often. On a busy machine it may have only moments."""
+    """Look for readers that announce records and have none, and for a moment in which an idle source is read too often."""
     end = time.monotonic() + _IDLE_S
     while time.monotonic() < end:
+        announced = max(tap.announced.values(), default=0)
+        if announced > _MOST_ANNOUNCED:
+            raise broken(
+                "an idle source",
+                f"next_ready has announced records {announced} times in a row for a split that has none: it is read without a pause",
+            )
         begun, before = time.monotonic(), tap.calls["reader.read"]
         time.sleep(_MOMENT_S)
         # The clock last: the time in which this thread had to wait belongs to the reads.

@@ -25,6 +25,10 @@ from penstock.connectors.base.source import (
 )
 
 _PAUSE_S = 0.002
+_AT_ONCE_S = 0.005  # an empty split is read after 10 ms if its reader announces nothing
+_ATTRIBUTES = frozenset(
+    {"backlog_unit", "reserved_slots"}
+)  # of the contracts; the rest are methods
 _taps: dict[str, Tap] = {}
 _AT_THE_START = frozenset(
     {
@@ -56,6 +60,8 @@ class Tap:
     calls: Counter[str] = field(default_factory=Counter)
     struck: list[str] = field(default_factory=list)
     given: int = 0
+    #: By split: how often in a row its reader has announced records for the next milliseconds, and had none.
+    announced: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -115,9 +121,8 @@ class _Tapped:
     def __init__(self, inner: Any, tap: str) -> None:
         self._inner = inner
         self._tap = tap
-        unit = getattr(inner, "backlog_unit", None)
-        if unit is not None:
-            self.backlog_unit = unit
+        for name in _ATTRIBUTES & set(dir(inner)):
+            setattr(self, name, getattr(inner, name))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -143,7 +148,7 @@ def _contract(base: type, role: str, **own: Any) -> Any:
     names = [
         name
         for name in dir(base)
-        if not name.startswith("_") and name not in {"get_java_function", "backlog_unit"}
+        if not name.startswith("_") and name not in {"get_java_function", *_ATTRIBUTES}
     ]
     methods = {name: _passing_on(name) for name in names}
     return type(f"Tapped{base.__name__}", (_Tapped, base), {**methods, "role": role, **own})
@@ -176,6 +181,8 @@ def _read(
             time.sleep(_PAUSE_S)
             yield SourceBatch([], position)  # not yet
         number = tap.count("reader.batch")
+        if len(batch.records):
+            tap.announced[split.split_id] = 0
         tap.strike("before reader.batch", number)
         yield batch
         position = batch.position
@@ -183,8 +190,17 @@ def _read(
     tap.strike("after reader.read", tap.calls["reader.read"])
 
 
+def _next_ready(self: _Tapped, split: SourceSplit, position: Position) -> float | None:
+    ready: float | None = self._call("next_ready", (split, position), {})
+    tap = _taps.get(self._tap)
+    if tap is not None:
+        at_once = ready is not None and ready < _AT_ONCE_S
+        tap.announced[split.split_id] = tap.announced[split.split_id] + 1 if at_once else 0
+    return ready
+
+
 # Pickled by name: each is called what its class is called.
-TappedSourceReader = _contract(SourceReader, "reader", read=_read)
+TappedSourceReader = _contract(SourceReader, "reader", read=_read, next_ready=_next_ready)
 TappedSplitEnumerator = _contract(SplitEnumerator, "enumerator")
 TappedSinkWriter = _contract(SinkWriter, "writer")
 TappedCommitter = _contract(Committer, "committer")
