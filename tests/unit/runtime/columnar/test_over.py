@@ -244,6 +244,28 @@ def test_a_key_is_forgotten_one_and_a_half_ranges_after_its_last_row() -> None:
     assert metrics["lateRecordsLatenessMs"][1]["max"] == 7000
 
 
+def test_a_frame_of_rows_reaches_back_however_long_ago_its_rows_came() -> None:
+    """Only ranges of time are over at some moment; which row of a key was the last is known for good."""
+    spec = OverAggregateSpec(
+        TYPES, (0,), TIME, AGGREGATES[:1], rowtime=True, rows=True, preceding=2
+    )
+    running = Stopped(spec, "hashmap")
+    sent = [("a", 10, 9), ("b", 15, 14), ("a", 13, 14), ("a", 11, 14), ("a", 10, 14)]
+    sent += [("b", 20, 19), ("a", 12, 19), ("b", 40, 39), ("a", 12, 39), ("a", 30, 39)]
+    highest = -1
+    for key, second, mark in sent:
+        running.send([(key, 1, 1.0, _moment(second * 1000), True, 1, None)], TYPES)
+        if mark > highest:
+            highest = mark
+            running.watermark(mark * 1000)
+    running.watermark(MAX_WATERMARK)
+    found = [(row[0], (row[3] - EPOCH).seconds, row[-1]) for _, row in running.changes()]
+    expected = [("a", 10, 1), ("a", 11, 2), ("a", 13, 3), ("a", 30, 3)]
+    assert [each for each in found if each[0] == "a"] == expected
+    metrics = running.harness.metrics.report()
+    assert metrics["numLateRecordsDropped"] == ("counter", 3)
+
+
 def test_places_by_time() -> None:
     spec = OverAggregateSpec(TYPES, (), TIME, PLACES, rowtime=True, rows=True)
     _run_by_time(spec, _by_time(120, 7), "hashmap")
