@@ -37,8 +37,8 @@ PAGES = (
     ApiPage("connectors", "Connectors", (
         "penstock.datastream.connectors", "penstock.datastream.connectors.file_system", "penstock.datastream.connectors.kafka",
         "penstock.datastream.connectors.jdbc", "penstock.datastream.connectors.elasticsearch", "penstock.datastream.connectors.http",
-        "penstock.datastream.connectors.redis", "penstock.datastream.connectors.socket", "penstock.datastream.connectors.hybrid_source",
-        "penstock.datastream.connectors.datagen", "penstock.datastream.connectors.number_seq", "penstock.connectors",
+        "penstock.datastream.connectors.redis", "penstock.datastream.connectors.socket", "penstock.datastream.connectors.spark",
+        "penstock.datastream.connectors.hybrid_source", "penstock.datastream.connectors.datagen", "penstock.datastream.connectors.number_seq", "penstock.connectors",
     )),
     ApiPage("formats", "Formats", (
         "penstock.datastream.formats.avro", "penstock.datastream.formats.changelog", "penstock.datastream.formats.confluent",

@@ -501,7 +501,8 @@ class DataStream(OperatorSettings):
 def _add_sink(stream: DataStream, name: str, sink: Any) -> DataStreamSink:
     check_instance(sink, Sink, "a sink", hint="build one, such as FileSink or KafkaSink")
     environment = stream.get_execution_environment()
-    return DataStreamSink.create(environment, name, sink, stream.transformation)
+    declared = stream.declared_type if _declared(stream.declared_type) else None
+    return DataStreamSink.create(environment, name, sink.for_type(declared), stream.transformation)
 
 
 def _declared(kind: object) -> bool:

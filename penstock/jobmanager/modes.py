@@ -54,7 +54,7 @@ def check_capacity(wanted: int, capacity: ClusterCapacity) -> None:
         raise InsufficientSlotsError(
             f"the job needs {_count(wanted)} to run in pipelined mode, but Spark has {capacity.slots}",
             detail="a slot is a core of Spark that one subtask of each operator occupies while the job runs; "
-            "slot sharing groups add up, and a stream that Spark reads needs another one",
+            "slot sharing groups add up, and streams that Spark reads, or sinks that run Spark jobs, need another one",
             hint=f"lower the parallelism, give Spark {wanted} cores (spark.master, spark.cores.max), "
             "or set penstock.execution.mode to epochs",
         )

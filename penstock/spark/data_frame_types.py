@@ -230,13 +230,17 @@ def spark_arrow_schema(schema: s.StructType) -> pa.Schema:
     """Return the Arrow schema in which Python hands rows of a DataFrame to Spark. Intervals of years and months are numbers of months."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    carried = s.StructType(
+    return to_arrow_schema(carried_schema(schema), timezone="UTC")
+
+
+def carried_schema(schema: s.StructType) -> s.StructType:
+    """Return the columns as they pass between Spark and Python: with numbers of months for intervals of years and months."""
+    return s.StructType(
         [
             s.StructField(each.name, _replaced(each.dataType, s.IntegerType()), each.nullable)
             for each in schema
         ]
     )
-    return to_arrow_schema(carried, timezone="UTC")
 
 
 def spark_table(table: pa.Table, schema: s.StructType) -> pa.Table:

@@ -21,7 +21,7 @@ def read_frame(session: SparkSession | None, parts: Sequence[Any], reader: Any) 
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    session = session or _session()
+    session = session or session_of_process()
     parts = list(parts)
     count = max(len(parts), 1)
     # One row, and one partition, for each part: its number.
@@ -30,7 +30,7 @@ def read_frame(session: SparkSession | None, parts: Sequence[Any], reader: Any) 
     def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        for number in _numbers(batches):
+        for number in numbers_in(batches):
             profile = pickle.dumps(reader.look_at([parts[number]]))
             yield pa.record_batch([pa.array([profile], pa.binary())], ["profile"])
 
@@ -38,7 +38,7 @@ def read_frame(session: SparkSession | None, parts: Sequence[Any], reader: Any) 
     types, schema = reader.schema([pickle.loads(row.profile) for row in found])
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for number in _numbers(batches):
+        for number in numbers_in(batches):
             yield from reader.batches([parts[number]], types)
 
     return numbers.mapInArrow(read, from_arrow_schema(schema))
@@ -49,12 +49,14 @@ def arrow_batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:
     yield from frame.toArrow().to_batches()
 
 
-def _numbers(batches: Iterator[pa.RecordBatch]) -> Iterator[int]:
+def numbers_in(batches: Iterator[pa.RecordBatch]) -> Iterator[int]:
+    """Yield the numbers of the parts that a task reads."""
     for batch in batches:
         yield from batch.column(0).to_pylist()
 
 
-def _session() -> SparkSession:
+def session_of_process() -> SparkSession:
+    """Return the SparkSession of this process, started if need be."""
     from pyspark.sql import SparkSession
 
     return SparkSession.getActiveSession() or SparkSession(get_context())

@@ -8,6 +8,7 @@ from penstock.checkpoint.manifest_store import CheckpointDeletedError
 from penstock.state.catalog import OperatorInfo, StateInfo
 from penstock.state.reading import read
 from penstock.state.snapshot import Snapshot
+from penstock.state.spark_format import register
 from penstock.state.tables import KeyedStateTable, SnapshotTable
 from penstock.state.writer import DROP, SavepointWriter, edit, new_savepoint
 
@@ -23,4 +24,5 @@ __all__ = [
     "edit",
     "new_savepoint",
     "read",
+    "register",
 ]

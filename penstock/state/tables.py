@@ -258,7 +258,11 @@ class KeyedStateTable(SnapshotTable):
         """
         from penstock.spark.state_frames import read_frame
 
-        return read_frame(session, self.parts, SnapshotTableReader(self.columns, self._declared()))
+        return read_frame(session, self.parts, self.reader())
+
+    def reader(self) -> SnapshotTableReader:
+        """Return what reads parts of the table in Spark's tasks."""
+        return SnapshotTableReader(self.columns, self._declared())
 
     def profile(self) -> types_of.ColumnProfile:
         """Return an empty profile of the columns, with the types that the program declared."""

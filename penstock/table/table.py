@@ -40,6 +40,7 @@ from penstock.table.table_pipeline import TablePipeline
 if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
     from penstock.sql.results.column_results import ColumnResult, ResultBatches
     from penstock.sql.results.table_result import TableResult
@@ -155,6 +156,31 @@ class Table:
         result = self._column_result()
         result.check_names()
         return self._columns(convert=result.polars_batch)
+
+    def to_spark(self, session: SparkSession | None = None) -> DataFrame:
+        """Run a bounded query to its end and return the table that it leaves as a Spark DataFrame.
+
+        The rows do not pass through this process: tasks write them to files, which Spark's tasks read. The files are deleted when Spark
+        has no DataFrame any more that is made of them, and when this process ends. `session`: by default that of this process.
+        """
+        from penstock.sql.execution.spark_results import to_spark
+
+        return to_spark(self._environment.context, self._plan, session)
+
+    def foreach_checkpoint(
+        self, function: Callable[[DataFrame, int], Any], row_kinds: bool = False
+    ) -> TableResult:
+        """Start a job that calls function(df, checkpoint_id) for each completed checkpoint that has rows.
+
+        `df` is a Spark DataFrame of the rows that came since the checkpoint before. After a failure the last call may be repeated, with
+        the same number and the same rows. With `row_kinds`, column _row_kind has the kind of each change: +I, -U, +U or -D; a query that
+        changes rows needs it.
+        """
+        from penstock.sql.execution.spark_results import foreach_checkpoint
+
+        return foreach_checkpoint(
+            self._environment.context, self._plan, function, row_kinds=row_kinds
+        )
 
     def _column_result(self) -> ColumnResult:
         from penstock.sql.results.column_results import ColumnResult

@@ -84,6 +84,29 @@ def test_state_is_a_dataframe_read_by_one_task_per_chain(snapshot, session):
     }
 
 
+@pytest.mark.parametrize("snapshot", ["hashmap"], indirect=True)
+def test_state_is_a_format_of_spark(snapshot, session, tmp_path):
+    state.register(session)
+    (job,) = Path(tmp_path, "checkpoints").iterdir()
+    options = {"operator": "purchases", "state": "last"}
+    frame = session.read.format("penstock").options(**options).load(str(job))
+    assert (
+        frame.schema.simpleString() == "struct<key:string,value:struct<item:string,price:double>>"
+    )
+    found = {row.key: row.value.item for row in frame.collect()}
+    assert found == {"ann": "jam", "bob": "jam"}
+    exploded = session.read.format("penstock").options(**options, explode="true")
+    with pytest.raises(Exception, match="cannot be exploded"):
+        exploded.load(str(job)).collect()
+    with pytest.raises(Exception, match="option 'operator' is missing"):
+        session.read.format("penstock").load(str(job))
+    session.sql(
+        f"CREATE TEMPORARY VIEW prices USING penstock OPTIONS (path '{job}', operator 'purchases', state 'prices', explode 'true')"
+    )
+    assert session.sql("SELECT sum(value) AS spent FROM prices").first().spent == 10.5
+    session.catalog.dropTempView("prices")
+
+
 def test_types_of_lists_and_maps(snapshot):
     prices = snapshot.state("purchases", "prices").to_spark()
     assert prices.schema.simpleString() == "struct<key:string,value:array<double>>"

@@ -117,6 +117,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sql.execution": {
         "catalogs",
         "connectors.base",
+        "connectors.spark",
+        "spark",
         "graph",
         "runtime.columnar",
         "sql.connector",
@@ -145,6 +147,15 @@ MAY_IMPORT: dict[str, set[str]] = {
         "spark",
         "sql.connector",
         "sql.results",
+        "sql.types",
+    },
+    "connectors.spark": {
+        "connectors.base",
+        "formats.base",
+        "runtime.columnar",
+        "runtime.user_code",
+        "spark",
+        "sql.connector",
         "sql.types",
     },
     # the names of PyFlink

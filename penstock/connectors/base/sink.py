@@ -130,13 +130,14 @@ class CommitRequest:
 class CommitterContext:
     """The context of a committer. `checkpoint_interval_ms` is None without periodic checkpoints.
 
-    `writers_rest` says that no writer is active during a commit, as in epoch mode.
+    `writers_rest` says that no writer is active during a commit, as in epoch mode. `bounded` says that the job ends by itself.
     """
 
     job_id: str
     operator_id: str
     checkpoint_interval_ms: int | None = None
     writers_rest: bool = False
+    bounded: bool = True
 
 
 class Committer(ABC):
@@ -179,6 +180,9 @@ class Sink(ABC):
     # Whether the commit depends on event time: then `CommitRequest.watermark` is set.
     commits_by_time: bool = False
 
+    # Slots that stay free of the job's tasks in pipelined mode, for Spark jobs of the commit.
+    reserved_slots: int = 0
+
     get_java_function = not_implemented("there is no JVM object behind a sink")
 
     @abstractmethod
@@ -188,6 +192,10 @@ class Sink(ABC):
         `restored` is the last result of `SinkWriter.snapshot` in the last completed checkpoint. After a change of the
         parallelism, it is the state of some former subtask, of several (`merge_writer_states`), or None.
         """
+
+    def for_type(self, declared: object) -> Sink:
+        """Return the sink of a stream; `declared` is the type of its records, None if it declares none."""
+        return self
 
     def merge_writer_states(self, states: Sequence[Any]) -> StateValue:
         """Merge the states of several former subtasks' writers into the state of one.

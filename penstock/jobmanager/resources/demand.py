@@ -22,8 +22,12 @@ def slot_demand(job: Job, *, waits: bool = True) -> SlotDemand:
 
 
 def reserved_slots(job: Job) -> int:
-    """Return the slots of a job that stay free of its tasks: sources use them, such as a streaming query of Spark."""
-    return sum(source.reserved_slots for _, _, source, _ in job.sources())
+    """Return the slots of a job that stay free of its tasks: for streaming queries of Spark that sources read, and Spark jobs of sinks.
+
+    Sinks commit one after another, so they share theirs.
+    """
+    of_sources = sum(source.reserved_slots for _, _, source, _ in job.sources())
+    return of_sources + max((sink.reserved_slots for sink in job.sinks().values()), default=0)
 
 
 def shared_demand(job: Job) -> SlotDemand:

@@ -124,7 +124,7 @@ class ResourceManager:
             return InsufficientSlotsError(
                 f"the job needs {_count(needs)} to run{_how(demand)}, but Spark has {use.total}{waited}",
                 detail="a slot is a core of Spark that one subtask of each operator occupies while the job runs; "
-                "slot sharing groups add up",
+                "slot sharing groups add up, and streams that Spark reads, or sinks that run Spark jobs, need another one",
                 hint=f"lower the parallelism, give Spark {needs} cores (spark.master, spark.cores.max), "
                 "set penstock.execution.mode to epochs, or slot.request.timeout to wait for more",
             )

@@ -23,7 +23,8 @@ def create_committer(job: Job, operator: str, *, pipelined: bool) -> Committer |
     committer = sink.create_committer() if sink is not None else None
     if committer is not None:
         interval_ms = job.checkpoints.interval_ms
-        committer.open(CommitterContext(job.job_id, operator, interval_ms, not pipelined))
+        context = CommitterContext(job.job_id, operator, interval_ms, not pipelined, job.bounded)
+        committer.open(context)
     return committer
 
 

@@ -9,6 +9,7 @@ from penstock.catalogs.manager import CatalogManager
 from penstock.catalogs.tables import ResolvedTable, TablePath
 from penstock.common.job_client import JobClient
 from penstock.connectors.base.collect_buffer import CloseableIterator, CollectBuffer
+from penstock.connectors.base.sink import Sink
 from penstock.connectors.base.source import Boundedness, Source
 from penstock.connectors.base.staged_sinks import CollectSink
 from penstock.errors import InvalidProgramError
@@ -163,10 +164,30 @@ class Planner:
 
         (last,) = self.translate([node])
         if to_the_end is not None:
-            _check_bounded(last, to_the_end)
+            _check_bounded(last, to_the_end, _BATCHES)
         buffer = CollectBuffer()
         client = self._start([_collecting(last, FrameCollectSink(buffer))], job_name)
         return CollectedFrames(CloseableIterator(buffer, client)), client
+
+    def run_into(
+        self, plan: PhysicalPlan, sink: Sink, job_name: str, *, to_the_end: str | None = None
+    ) -> JobClient:
+        """Start a job that writes the rows of a query, in columns, to a sink in as many subtasks as there are.
+
+        `to_the_end` is the method that waits for all of them, which is refused if there is no end.
+        """
+        (last,) = self.translate_plan(plan)
+        if to_the_end is not None:
+            _check_bounded(last, to_the_end, _CHECKPOINTS)
+        write = OperatorTransformation(
+            job_name,
+            inputs=(last,),
+            spec=SinkSpec(sink),
+            kind="sink",
+            parallelism=last.parallelism,
+            parallelism_fixed=last.parallelism == 1,
+        )
+        return self._start([write], job_name)
 
     def _start(self, transformations: Sequence[Transformation], job_name: str) -> JobClient:
         """Start a separate job: the transformations of a DataStream program are not touched."""
@@ -205,7 +226,12 @@ def _collecting(last: Transformation, sink: CollectSink) -> OperatorTransformati
     )
 
 
-def _check_bounded(last: Transformation, method: str) -> None:
+# What to use where there is no end
+_BATCHES = "{method}_batches(), which returns the changes as they come"
+_CHECKPOINTS = "foreach_checkpoint(function), which gets the rows of each checkpoint"
+
+
+def _check_bounded(last: Transformation, method: str, instead: str) -> None:
     """Refuse to wait for the end of an unbounded query."""
     steps, seen = [last], set()
     while steps:
@@ -218,7 +244,7 @@ def _check_bounded(last: Transformation, method: str) -> None:
         if isinstance(source, Source) and source.get_boundedness() is not Boundedness.BOUNDED:
             raise InvalidProgramError(
                 f"{method}() would never end: the source '{step.name}' is unbounded",
-                hint=f"use {method}_batches(), which returns the changes as they come, or bound the source",
+                hint=f"use {instead.format(method=method)}, or bound the source",
             )
 
 

@@ -150,7 +150,10 @@ def _contract(base: type, role: str, **own: Any) -> Any:
         for name in dir(base)
         if not name.startswith("_") and name not in {"get_java_function", *_ATTRIBUTES}
     ]
-    methods = {name: _passing_on(name) for name in names}
+    methods = {
+        name: _passing_on(name) if callable(getattr(base, name)) else _attribute(name)
+        for name in names
+    }
     return type(f"Tapped{base.__name__}", (_Tapped, base), {**methods, "role": role, **own})
 
 
@@ -160,6 +163,10 @@ def _passing_on(name: str) -> Callable[..., Any]:
 
     method.__name__ = name
     return method
+
+
+def _attribute(name: str) -> Any:
+    return property(lambda self: getattr(self._inner, name))
 
 
 def _read(
@@ -214,6 +221,10 @@ def _create(name: str, kind: Any) -> Callable[..., Any]:
     return create
 
 
+def _tapped(sink: Sink, tap: str) -> Any:
+    return TappedSink(sink, tap)
+
+
 TappedSource = _contract(
     Source,
     "source",
@@ -225,6 +236,7 @@ TappedSink = _contract(
     "sink",
     create_writer=_create("create_writer", TappedSinkWriter),
     create_committer=_create("create_committer", TappedCommitter),
+    for_type=_create("for_type", _tapped),
 )
 
 
