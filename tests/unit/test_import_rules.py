@@ -150,6 +150,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "sql.types",
     },
     "connectors.spark": {
+        "catalogs",
         "connectors.base",
         "formats.base",
         "runtime.columnar",

@@ -21,9 +21,12 @@ from penstock.connectors.base.source import (
 from penstock.connectors.base.static_splits import StaticSplitEnumerator
 from penstock.formats.base.arrow_rows import to_rows
 from penstock.pickling import cloudpickling
+from penstock.runtime.columnar.arrow_columns import frame_of_arrow
+from penstock.runtime.columnar.arrow_files import ROWS_PER_BATCH
 from penstock.spark import python_data_sources as pyspark_sources
 from penstock.spark.data_frame_types import row_type_of
 from penstock.spark.python_data_sources import Offset, OffsetReader
+from penstock.sql import types as t
 from penstock.sql.connector.type_mapping import type_information_of
 
 if TYPE_CHECKING:
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class DataSourceSource(Source):
-    """What a PySpark data source reads, as Rows.
+    """What a PySpark data source reads: as Rows, or in columns with the types of a table.
 
     A split is a partition of the data source. It can only be read from its start: after a restart, read() is called again and the rows
     before the position are skipped. So read() must return the same rows in the same order each time, as Spark expects of it, too.
@@ -39,17 +42,20 @@ class DataSourceSource(Source):
 
     carries_timestamps = False
 
-    def __init__(self, data_source: Any, schema: Any, reader: Any) -> None:
+    def __init__(
+        self, data_source: Any, schema: Any, reader: Any, columns: t.RowType | None = None
+    ) -> None:
         self.data_source = data_source
         self.schema = schema
         self.reader = reader
+        self.columns = columns
 
     def __getstate__(self) -> dict[str, Any]:
         # Classes of data sources are often in the program itself, and Spark pickles them so, too.
-        return {"pickled": cloudpickling.dumps((self.data_source, self.schema, self.reader))}
+        return {"pickled": cloudpickling.dumps(self.__dict__)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.data_source, self.schema, self.reader = cloudpickling.loads(state["pickled"])
+        self.__dict__.update(cloudpickling.loads(state["pickled"]))
 
     def get_boundedness(self) -> Boundedness:
         """Return that it ends."""
@@ -177,12 +183,21 @@ class _PartitionReader(SourceReader):
         self, split: SourceSplit, position: Position, limits: ReadLimits
     ) -> Iterator[SourceBatch]:
         at = 0
-        for batch in self._source.batches(split.payload, limits.batch_size):
+        size = limits.batch_size if self._source.columns is None else ROWS_PER_BATCH
+        for batch in self._source.batches(split.payload, size):
             before, at = at, at + batch.num_rows
             if at <= position:
                 continue
             rest = batch.slice(max(0, position - before))
-            for start in range(0, rest.num_rows, limits.batch_size):
-                part = rest.slice(start, limits.batch_size)
+            for start in range(0, rest.num_rows, size):
+                part = rest.slice(start, size)
                 position += part.num_rows
-                yield SourceBatch(to_rows(part), position)
+                yield SourceBatch(self._records(part), position)
+
+    def _records(self, part: pa.RecordBatch) -> Any:
+        import pyarrow as pa
+
+        columns = self._source.columns
+        if columns is None:
+            return to_rows(part)
+        return frame_of_arrow(pa.Table.from_batches([part]), columns.field_types())
