@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.common import Configuration, Types, WatermarkStrategy
+from penstock.common import Configuration, Row, RowKind, Types, WatermarkStrategy
 from penstock.connectors.spark.commit_record import CommitRecord
+from penstock.connectors.values.table import register_values
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.spark import SparkSink
 from penstock.errors import JobExecutionError
@@ -164,9 +165,14 @@ def test_a_restored_job_hands_over_again_what_was_not_recorded(tmp_path, mode):
 def test_tables_are_handed_over_with_the_kinds_of_changes(tmp_path):
     env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     env.get_config().set("parallelism.default", "1")
-    counts = env.sql_query(
-        "SELECT shop, COUNT(*) AS orders FROM (VALUES ('Ulm'), ('Bonn'), ('Ulm')) AS t(shop) GROUP BY shop"
+    changes = [(RowKind.INSERT, "Ulm", 1), (RowKind.INSERT, "Bonn", 1)]
+    changes += [(RowKind.UPDATE_BEFORE, "Ulm", 1), (RowKind.UPDATE_AFTER, "Ulm", 2)]
+    rows = [Row.of_kind(kind, *values) for kind, *values in changes]
+    env.execute_sql(
+        "CREATE TABLE counts (shop STRING, orders BIGINT) WITH ('connector' = 'values', "
+        f"'data-id' = '{register_values(rows)}', 'changelog-mode' = 'I,UB,UA,D')"
     )
+    counts = env.sql_query("SELECT * FROM counts")
     with pytest.raises(UnsupportedQueryError, match="changes rows"):
         counts.foreach_checkpoint(lambda df, number: None)
     found = []
