@@ -26,7 +26,7 @@ def reserved_slots(job: Job) -> int:
 
     Sinks commit one after another, so they share theirs.
     """
-    of_sources = sum(source.reserved_slots for _, _, source, _ in job.sources())
+    of_sources: int = sum(source.reserved_slots for _, _, source, _ in job.sources())
     return of_sources + max((sink.reserved_slots for sink in job.sinks().values()), default=0)
 
 
