@@ -93,11 +93,7 @@ ALLOWED = {
     "asked by tests, which could not see it otherwise": ["completed_checkpoint_ids"],
     "read by fsspec": ["pseudo_dirs", "use_listings_cache"],
     "called by prompt-toolkit": ["_enter"],
-    "the way to Spark, which has tests only": [
-        "spark_schema",
-        "spark_table",
-        "with_month_intervals",
-    ],
+    "called by name, as Spark does": ["streamReader", "streamWriter", "simpleStreamReader"],
     "called by examples in docstrings": ["show_rule"],
     "called by the libraries that benchmarks compare with": [
         "build_part",
