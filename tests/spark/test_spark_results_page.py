@@ -6,12 +6,9 @@ import re
 import types
 from pathlib import Path
 
-import pytest
-
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "spark-results.md"
 
 
-@pytest.mark.ci
 def test_the_programs_of_the_page_run():
     # One module whose functions and classes travel by value, as those of a script do.
     page = types.ModuleType("__main__")
