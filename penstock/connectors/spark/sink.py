@@ -12,7 +12,6 @@ from penstock.connectors.base.arguments import check_callable
 from penstock.connectors.base.sink import (
     CommitRequest,
     Committer,
-    CommitterContext,
     Sink,
     SinkWriter,
     WriterContext,
@@ -138,14 +137,6 @@ class CheckpointFunctionCommitter(Committer):
         self._function = function
         self._types = types
         self._open_frame = open_frame
-
-    def open(self, context: CommitterContext) -> None:
-        """Warn if there is no checkpoint before the end."""
-        if context.checkpoint_interval_ms is None and not context.writers_rest:
-            _log.warning(
-                "checkpointing is disabled: the function of SparkSink is called at the end of the job only; "
-                "set execution.checkpointing.interval"
-            )
 
     def commit(self, request: CommitRequest) -> None:
         """Call the function, unless that was done before."""

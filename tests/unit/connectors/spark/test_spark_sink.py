@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.common import Row, Types
-from penstock.connectors.base.sink import CommitRequest, CommitterContext
+from penstock.connectors.base.sink import CommitRequest
 from penstock.connectors.spark.sink import CheckpointFunctionCommitter, SparkSink
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import ArgumentTypeError, CheckpointError, InvalidProgramError
@@ -267,15 +267,6 @@ def test_large_checkpoints_are_several_files(tmp_path):
     assert len(files) == 5
     found = read_table([file.path for file in files], sink.records.types)
     assert found["value"].to_pylist() == [f"{n:x}" * 8 for n in range(100_000)]
-
-
-def test_a_pipelined_job_without_checkpoints_is_warned_of(caplog):
-    committer = Calls().committer()
-    committer.open(CommitterContext("job", "sink", 1000))
-    committer.open(CommitterContext("job", "sink", None, writers_rest=True))
-    assert not caplog.records
-    committer.open(CommitterContext("job", "sink", None))
-    assert "checkpointing is disabled" in caplog.text
 
 
 class Handed(SinkSetup):
