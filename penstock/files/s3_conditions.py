@@ -29,7 +29,7 @@ _FORBIDDEN: Final = frozenset({401, 403})
 ConditionalPut: TypeAlias = Callable[[str, bytes], bool | None]
 
 _clients: dict[tuple[Any, ...], Any] = {}
-_told: set[str] = set()
+_reported: set[str] = set()
 
 
 def conditional_put(uri: str) -> ConditionalPut | None:
@@ -41,7 +41,7 @@ def conditional_put(uri: str) -> ConditionalPut | None:
 
     def put(path: str, data: bytes) -> bool | None:
         if importlib.util.find_spec("boto3") is None:
-            _tell_once(
+            _report_once(
                 bucket, f"boto3 is not installed: {install_command('s3')} makes them conditional"
             )
             return None
@@ -60,14 +60,14 @@ def _put(client: Any, bucket: str, key: str, data: bytes) -> bool | None:
         if status == _TAKEN:
             return False
         if status == _NOT_SUPPORTED:
-            _tell_once(bucket, str(error))
+            _report_once(bucket, str(error))
             return None
         if status in _FORBIDDEN:
             raise PermissionError(errno.EACCES, str(error)) from error
         code = errno.EAGAIN if status == _CONFLICT or status >= 500 else errno.EINVAL
         raise OSError(code, str(error)) from error
     except NoCredentialsError as error:
-        _tell_once(bucket, f"boto3 has no credentials: {error}")
+        _report_once(bucket, f"boto3 has no credentials: {error}")
         return None
     except BotoCoreError as error:
         raise OSError(errno.EIO, str(error)) from error
@@ -110,7 +110,7 @@ def _aws_variables() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if key.startswith("AWS_")}
 
 
-def _tell_once(bucket: str, reason: str) -> None:
-    if bucket not in _told:
-        _told.add(bucket)
+def _report_once(bucket: str, reason: str) -> None:
+    if bucket not in _reported:
+        _reported.add(bucket)
         _log.info("writes to the bucket '%s' are not conditional: %s", bucket, reason)

@@ -1,4 +1,4 @@
-"""Runs of the job `jobs/crossing.py` in a driver of its own, and what becomes of them."""
+"""Runs of the job `jobs/crossing.py` in a driver of its own, and what happens to them."""
 
 from __future__ import annotations
 

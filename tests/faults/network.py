@@ -16,7 +16,7 @@ from pathlib import Path
 
 _PREFIX = "10.231.77"  # of the namespaces; unreachable from outside
 _BRIDGE = "penstock0"
-_NOBODY = "02:00:00:00:00:77"  # the hardware address of no host
+_NO_HOST = "02:00:00:00:00:77"  # the hardware address of no host
 _RELAY = Path(__file__).with_name("frame_relay.py")
 
 
@@ -49,8 +49,8 @@ class Host:
             if well:
                 _ip(*place, "del", other.address, "dev", "eth0")
             else:
-                to_nobody = [other.address, "lladdr", _NOBODY, "dev", "eth0", "nud", "permanent"]
-                _ip(*place, "replace", *to_nobody)
+                to_no_host = [other.address, "lladdr", _NO_HOST, "dev", "eth0", "nud", "permanent"]
+                _ip(*place, "replace", *to_no_host)
 
     def bytes_crossed(self) -> int:
         """How much came from it and went to it."""

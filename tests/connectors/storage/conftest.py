@@ -48,5 +48,5 @@ def base(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     cluster: HadoopCluster = request.getfixturevalue("hadoop")
     if request.param == "hdfs":
         return cluster.uri(name)
-    # As the user of the NameNode, who owns the root: over HTTP nobody is that by default.
+    # As the user of the NameNode, who owns the root: over HTTP the default is another user.
     return cluster.web_uri(name).replace("://", f"://{getpass.getuser()}@")

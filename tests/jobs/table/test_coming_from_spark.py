@@ -56,7 +56,7 @@ WRITTEN: dict[str, tuple[str, list[object] | None]] = {
     "LIMIT": ("SELECT x FROM t ORDER BY x {} 3", None),
 }  # fmt: skip
 # What the page says that is not SQL, or is about running.
-OTHER = {"BATCH", "env.sql_query(...)", "Table", "to_pandas()"}
+OTHER = {"BATCH", "env.sql_query(...)", "env.from_spark(df)", "Table", "to_pandas()"}
 # What the page says that Spark has and Penstock has as well.
 SAME = {
     "from_unixtime(s)": ("SELECT FROM_UNIXTIME(0)", ["1970-01-01 00:00:00"]),

@@ -75,7 +75,7 @@ def test_what_a_store_says_of_a_condition_counts(s3, status, code):
 
 def test_where_there_is_no_boto3_a_line_says_what_it_would_give(s3, monkeypatch, caplog):
     monkeypatch.setattr(s3_conditions.importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr(s3_conditions, "_told", set())
+    monkeypatch.setattr(s3_conditions, "_reported", set())
     storage = CheckpointFileSystem(s3.uri("job"))
     with caplog.at_level("INFO", s3_conditions.__name__):
         assert [storage.create(name, b"x") for name in ("a", "b", "a")] == [True, True, False]
