@@ -97,7 +97,7 @@ def values(row: Row) -> list:
     return [tuple(each) if isinstance(each, Row) else each for each in row]
 
 
-@pytest.mark.full
+@pytest.mark.ci
 def test_all_types_become_values_of_streams_and_tables(session, env):
     frame = session.sql(ALL_TYPES)
     rows = read_all(env.from_spark(frame))
@@ -153,8 +153,10 @@ def written(path: Path) -> list[int]:
     )
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "mode",
+    [pytest.param(EPOCHS, marks=pytest.mark.full), pytest.param(PIPELINED, marks=pytest.mark.ci)],
+)
 def test_a_dataframe_in_random_order_is_read_once_although_the_job_fails(session, tmp_path, mode):
     env = configured(
         {
