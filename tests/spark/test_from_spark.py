@@ -39,7 +39,7 @@ from penstock.table import (
 )
 from penstock.table.expressions import col
 from tests.builders.environments import configured, restarts
-from tests.builders.modes import MODES, runs_in
+from tests.builders.modes import EPOCHS, MODES, PIPELINED, runs_in
 from tests.builders.waiting import wait_until
 
 TIMEOUT_S = 120
