@@ -142,6 +142,7 @@ def tiny_job(world):
         checkpoints=CheckpointSettings(directory="", temporary=False),
         sinks=lambda: {"sink": sink},
         sources=list,
+        bounded=True,
     )
 
 
