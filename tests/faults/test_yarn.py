@@ -22,6 +22,7 @@ from yarn import (
     submit_environment,
 )
 
+from tests.builders.waiting import wait_until
 from tools.servers.hadoop import HadoopCluster
 from tools.servers.process import MissingServerError
 
@@ -154,6 +155,8 @@ def test_a_job_that_fails_has_failed_on_yarn(
     code, printed = run_program(command, environment)
     assert code == 1, printed
     assert len(hadoop.applications()) == before + 1, printed
+    # In client mode the program ends before YARN has noted how its application ended.
+    wait_until(lambda: outcome(hadoop)[0] in {"FINISHED", "FAILED"}, "the application to end")
     assert outcome(hadoop)[1] == "FAILED", printed
     if mode != "cluster":
         assert "ZeroDivisionError" in printed

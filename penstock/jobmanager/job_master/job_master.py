@@ -80,7 +80,7 @@ from penstock.jobmanager.resources.demand import shared_demand, slot_demand
 from penstock.jobmanager.restoring.restore_checks import check_restore
 from penstock.jobmanager.restoring.starting_point import find_start, quarantine, refused_fallback
 from penstock.jobmanager.restoring.writer_states import check_writer_states
-from penstock.jobmanager.running.checkpoint_plan import sinks_without_commits
+from penstock.jobmanager.running.checkpoint_plan import warn_of_hidden_output
 from penstock.jobmanager.running.checkpoints import StepHook
 from penstock.jobmanager.running.cluster import Cluster
 from penstock.jobmanager.running.driver import CheckpointSpan, Driver, ExecutionFailedError
@@ -343,7 +343,8 @@ class JobMaster:
                 if not self.job.checkpoints.temporary:
                     self.store.acquire(self.job.name, leader=self.job.leader)
                 self._switch_driver(self._choose_mode(self.job))
-                self._warn_of_hidden_output()
+                if isinstance(self._driver, PipelinedDriver):
+                    warn_of_hidden_output(self.job)
                 return [Acquired()]
             case RestoreJob():
                 return self._restore()
@@ -401,19 +402,6 @@ class JobMaster:
                 return PipelinedDriver
         self._reserve_slots(shared_demand(job))
         return EpochDriver
-
-    def _warn_of_hidden_output(self) -> None:
-        """Warn if sinks would publish nothing while the job runs."""
-        hidden = (
-            sinks_without_commits(self.job) if isinstance(self._driver, PipelinedDriver) else []
-        )
-        if hidden:
-            _log.warning(
-                "job '%s': %s publishes output with checkpoints, but checkpointing is disabled: nothing becomes visible until the job "
-                "ends (set execution.checkpointing.interval)",
-                self.job.name,
-                ", ".join(f"'{name}'" for name in hidden),
-            )
 
     def _reserve_slots(self, demand: SlotDemand) -> None:
         check_capacity(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 from penstock.checkpoint.messages import OperatorPlan
@@ -9,6 +10,8 @@ from penstock.connectors.base.sink import Committer, CommitterContext
 from penstock.graph.task_id import TaskId
 from penstock.jobmanager.job import Job
 from penstock.runtime.network.routing import connected_sources
+
+_log = logging.getLogger(__name__)
 
 
 def create_committers(job: Job, *, pipelined: bool) -> dict[str, Committer]:
@@ -28,7 +31,18 @@ def create_committer(job: Job, operator: str, *, pipelined: bool) -> Committer |
     return committer
 
 
-def sinks_without_commits(job: Job) -> list[str]:
+def warn_of_hidden_output(job: Job) -> None:
+    """Warn if sinks of a pipelined job would publish nothing while it runs."""
+    if hidden := _sinks_without_commits(job):
+        _log.warning(
+            "job '%s': %s publishes output with checkpoints, but checkpointing is disabled: nothing becomes visible until the job "
+            "ends (set execution.checkpointing.interval)",
+            job.name,
+            ", ".join(f"'{name}'" for name in hidden),
+        )
+
+
+def _sinks_without_commits(job: Job) -> list[str]:
     """Return the names of sinks whose output stays hidden in pipelined mode, because the job takes no checkpoints until it ends."""
     if job.checkpoints.interval_ms is not None or job.bounded:
         return []

@@ -216,10 +216,8 @@ def test_a_row_that_is_late_is_late_in_fewer_subtasks(frame: tuple[bool, int]) -
         assert sorted(found) == sorted(wanted.split())
 
 
-def test_a_key_is_forgotten_one_and_a_half_ranges_after_its_last_row() -> None:
-    spec = OverAggregateSpec(
-        TYPES, (0,), TIME, AGGREGATES[:1], rowtime=True, rows=False, preceding=4000
-    )
+def _after_long_pauses(spec: OverAggregateSpec) -> tuple[Stopped, list[tuple[Any, ...]]]:
+    """Send rows of two keys, with long pauses of "a"; return what ran, and key, second and aggregate of each result."""
     running = Stopped(spec, "hashmap")
     sent = [("a", 10, 9), ("b", 15, 14), ("a", 13, 14), ("a", 11, 14), ("a", 10, 14)]
     sent += [("b", 20, 19), ("a", 12, 19), ("b", 40, 39), ("a", 12, 39), ("a", 30, 39)]
@@ -231,6 +229,14 @@ def test_a_key_is_forgotten_one_and_a_half_ranges_after_its_last_row() -> None:
             running.watermark(mark * 1000)
     running.watermark(MAX_WATERMARK)
     found = [(row[0], (row[3] - EPOCH).seconds, row[-1]) for _, row in running.changes()]
+    return running, found
+
+
+def test_a_key_is_forgotten_one_and_a_half_ranges_after_its_last_row() -> None:
+    spec = OverAggregateSpec(
+        TYPES, (0,), TIME, AGGREGATES[:1], rowtime=True, rows=False, preceding=4000
+    )
+    running, found = _after_long_pauses(spec)
     # 10 comes again and 12 comes when 13 was the last; at 39 nothing is known of "a" any more.
     assert [each for each in found if each[0] == "a"] == [
         ("a", 10, 1),
@@ -249,17 +255,7 @@ def test_a_frame_of_rows_reaches_back_however_long_ago_its_rows_came() -> None:
     spec = OverAggregateSpec(
         TYPES, (0,), TIME, AGGREGATES[:1], rowtime=True, rows=True, preceding=2
     )
-    running = Stopped(spec, "hashmap")
-    sent = [("a", 10, 9), ("b", 15, 14), ("a", 13, 14), ("a", 11, 14), ("a", 10, 14)]
-    sent += [("b", 20, 19), ("a", 12, 19), ("b", 40, 39), ("a", 12, 39), ("a", 30, 39)]
-    highest = -1
-    for key, second, mark in sent:
-        running.send([(key, 1, 1.0, _moment(second * 1000), True, 1, None)], TYPES)
-        if mark > highest:
-            highest = mark
-            running.watermark(mark * 1000)
-    running.watermark(MAX_WATERMARK)
-    found = [(row[0], (row[3] - EPOCH).seconds, row[-1]) for _, row in running.changes()]
+    running, found = _after_long_pauses(spec)
     expected = [("a", 10, 1), ("a", 11, 2), ("a", 13, 3), ("a", 30, 3)]
     assert [each for each in found if each[0] == "a"] == expected
     metrics = running.harness.metrics.report()
